@@ -1,0 +1,1 @@
+"""lakesweep: a garbage collector for versioned data lakes."""
