@@ -1,0 +1,1 @@
+"""What tests stand on: reference model, strategies, builders, fault-injecting wrappers, real servers."""

@@ -1,0 +1,24 @@
+"""Real servers for tests, each on a free loopback port with a folder of its own, stopped by its process id.
+
+with MinIOServer() as minio, RealLakeFS(minio) as lakefs:
+    minio.make_bucket("lake")
+    ...
+"""
+
+from lakesweep.testing.servers.azurite import AzuriteServer
+from lakesweep.testing.servers.fake_gcs import FakeGcsServer
+from lakesweep.testing.servers.lakefs import RealLakeFS
+from lakesweep.testing.servers.minio import MinIOServer
+from lakesweep.testing.servers.postgres import PostgresServer
+from lakesweep.testing.servers.process import ServerError, ServerProcess, free_port
+
+__all__ = [
+    "AzuriteServer",
+    "FakeGcsServer",
+    "MinIOServer",
+    "PostgresServer",
+    "RealLakeFS",
+    "ServerError",
+    "ServerProcess",
+    "free_port",
+]

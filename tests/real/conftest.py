@@ -1,0 +1,45 @@
+"""One real server of each kind for the whole session. Tests keep apart by buckets, containers and repositories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from lakesweep.testing.servers import (
+    AzuriteServer,
+    FakeGcsServer,
+    MinIOServer,
+    PostgresServer,
+    RealLakeFS,
+)
+
+
+@pytest.fixture(scope="session")
+def minio() -> Iterator[MinIOServer]:
+    with MinIOServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[AzuriteServer]:
+    with AzuriteServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fake_gcs() -> Iterator[FakeGcsServer]:
+    with FakeGcsServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def real_lakefs(minio: MinIOServer) -> Iterator[RealLakeFS]:
+    with RealLakeFS(minio) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    with PostgresServer() as server:
+        yield server
