@@ -1,0 +1,114 @@
+"""How old an object must be before it may go, and the margins that cover each race."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakesweep.domain.durations import format_duration, format_time
+from lakesweep.errors import ConfigError, UnsafeToSweepError
+
+__all__ = [
+    "SAFETY_FULL",
+    "SAFETY_NONE",
+    "Cutoff",
+    "SafetyMargins",
+    "assert_clocks_agree",
+    "decide_cutoff",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyMargins:
+    """All timing margins in one place; each field names the race it covers."""
+
+    least_age: timedelta
+    """An upload whose address was issued may be linked for a day, whatever an old server answers."""
+    clock_skew: timedelta
+    """The store's clock, the server's and ours may differ by this much; more is refused."""
+    delete_not_after: timedelta
+    """A batch is deleted within this time from the start of the re-read that authorised it, or not at all."""
+    reverify_every: timedelta
+    """What is live is read again this often while a sweep runs, so that what came back to life is kept."""
+
+    def __post_init__(self) -> None:
+        if self.reverify_every > self.delete_not_after:
+            raise ValueError("batches would expire before the next re-read could authorise them")
+
+
+SAFETY_FULL = SafetyMargins(
+    least_age=timedelta(hours=24),
+    clock_skew=timedelta(minutes=10),
+    delete_not_after=timedelta(minutes=10),
+    reverify_every=timedelta(minutes=5),
+)
+# For tests on one machine with one clock, where nobody else writes.
+SAFETY_NONE = SafetyMargins(
+    least_age=timedelta(0),
+    clock_skew=timedelta(minutes=10),
+    delete_not_after=timedelta(minutes=10),
+    reverify_every=timedelta(minutes=5),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutoff:
+    """Objects written before `at` (exclusive) are old enough; all others, and those without a time, are young."""
+
+    reference_time: datetime
+    min_age: timedelta
+
+    @property
+    def at(self) -> datetime:
+        """The store's time before which an object must have been written."""
+        return self.reference_time - self.min_age
+
+    def is_old_enough(self, last_modified: datetime | None) -> bool:
+        """Whether the age rule lets an object go. An unknown age counts as young."""
+        return last_modified is not None and last_modified < self.at
+
+    def __str__(self) -> str:
+        return f"{format_time(self.at)} (older than {format_duration(self.min_age)})"
+
+
+def decide_cutoff(
+    store_time: datetime,
+    server_grace_period: timedelta,
+    *,
+    requested_min_age: timedelta | None = None,
+    allow_lower: bool = False,
+    margins: SafetyMargins = SAFETY_FULL,
+) -> Cutoff:
+    """Fix the cut-off before anything is read, on the store's clock.
+
+    The minimum age is the longest of the server's grace period and `margins.least_age`, plus the clock skew we
+    tolerate. A user may ask for more; for less only with `allow_lower`.
+    """
+    least = max(server_grace_period, margins.least_age) + margins.clock_skew
+    if requested_min_age is None:
+        return Cutoff(store_time, least)
+    if requested_min_age < timedelta(0):
+        raise ConfigError("The minimum age can't be negative.", kind="bad-min-age")
+    if requested_min_age < least and not allow_lower:
+        raise ConfigError(
+            f"A minimum age of {format_duration(requested_min_age)} is below the safe {format_duration(least)}: "
+            "objects that wait to be linked could be deleted. Nothing was touched. Leave --min-age out, or give "
+            "--unsafe-min-age with the repository's name if nobody writes to it.",
+            kind="min-age-too-low",
+        )
+    return Cutoff(store_time, requested_min_age)
+
+
+def assert_clocks_agree(
+    ours: datetime, other: datetime, whose: str, margins: SafetyMargins = SAFETY_FULL
+) -> timedelta:
+    """How far `other` is ahead of our clock; refused beyond the tolerated skew."""
+    skew = other - ours
+    if abs(skew) > margins.clock_skew:
+        raise UnsafeToSweepError(
+            f"The clock of {whose} says {format_time(other)}, ours {format_time(ours)}: "
+            f"{format_duration(abs(skew))} apart, more than the {format_duration(margins.clock_skew)} that ages allow "
+            "for. Nothing was deleted. Set the clocks right (NTP) and run again.",
+            kind="clock-skew",
+        )
+    return skew
