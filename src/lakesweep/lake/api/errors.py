@@ -1,0 +1,95 @@
+"""Errors to HTTP statuses: one table, and the handlers that use it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from lakesweep.errors import (
+    ConfigError,
+    LakesweepError,
+    StorageDeniedError,
+    ThrottledError,
+    UnsupportedStoreError,
+)
+from lakesweep.lake import errors as lake
+from lakesweep.lake.api.replies import error_reply, json_reply
+
+logger = logging.getLogger(__name__)
+
+# First match wins, so kin stand before their parents.
+STATUS_OF_ERROR: tuple[tuple[type[LakesweepError], int], ...] = (
+    (lake.InvalidRequestError, 400),
+    (lake.ForbiddenError, 403),
+    (lake.MissingError, 404),
+    (lake.ConflictError, 409),
+    (lake.GoneError, 410),
+    (lake.PreconditionFailedError, 412),
+    (lake.RangeNotSatisfiableError, 416),
+    (lake.TooManyTriesError, 429),
+    (lake.UnsupportedOperationError, 501),
+    (ConfigError, 400),  # a namespace or an address that no store understands
+    (UnsupportedStoreError, 400),
+    (StorageDeniedError, 403),
+    (ThrottledError, 503),
+)
+_CLIENTS_EXPECT = {410: "No data"}
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status that tells a client what `error` is; 500 when it is nobody's fault but ours."""
+    return next((status for kind, status in STATUS_OF_ERROR if isinstance(error, kind)), 500)
+
+
+def message_of(error: Exception) -> str:
+    """What a client may read about `error`: our own messages, and nothing of an unforeseen one."""
+    if isinstance(error, LakesweepError):
+        return error.message
+    return "The lake failed in a way it did not foresee; its log has the details."
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Make `app` answer every error as `{"message": …}`."""
+    app.add_exception_handler(LakesweepError, _answer_lakesweep_error)
+    app.add_exception_handler(RequestValidationError, _answer_validation_error)
+    app.add_exception_handler(HTTPException, _answer_http_exception)
+    app.add_exception_handler(Exception, _answer_bug)
+
+
+def _answer_lakesweep_error(request: Request, error: Exception) -> Response:
+    status = status_of(error)
+    if status == 500:
+        logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    if isinstance(error, lake.MergeConflictError) and "/merge/" in request.url.path:
+        # lakeFS's clients parse the reply to a conflicting merge as a merge result without a reference.
+        return json_reply({"reference": ""}, status)
+    headers = {}
+    if isinstance(error, lake.RangeNotSatisfiableError) and error.size_bytes:
+        headers["Content-Range"] = f"bytes */{error.size_bytes}"
+    return error_reply(status, _CLIENTS_EXPECT.get(status, message_of(error)), headers)
+
+
+def _answer_validation_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    problems = "; ".join(_describe(problem) for problem in error.errors())
+    return error_reply(400, f"The request is not valid, so nothing was done: {problems}.")
+
+
+def _describe(problem: dict[str, Any]) -> str:
+    place = ".".join(str(step) for step in problem["loc"])
+    return f"{place}: {problem['msg'][:200]}"
+
+
+def _answer_http_exception(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_reply(error.status_code, str(error.detail), error.headers)
+
+
+def _answer_bug(request: Request, error: Exception) -> Response:
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_reply(500, message_of(error))

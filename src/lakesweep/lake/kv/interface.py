@@ -1,0 +1,82 @@
+"""What the lake asks of its ref store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+PAGE_ROWS = 1000
+
+
+class Row(NamedTuple):
+    """A key and its value."""
+
+    key: bytes
+    value: bytes
+
+
+class KeyValueStore(Protocol):
+    """Partitions of ordered keys. Every call is atomic and durable when it returns, in this and other processes.
+
+    Keys order bytewise. An empty value is a value.
+    """
+
+    def get(self, partition: str, key: bytes) -> bytes | None:
+        """The value, or None."""
+        ...
+
+    def set(self, partition: str, key: bytes, value: bytes) -> None:
+        """Write the value, whatever was there."""
+        ...
+
+    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
+        """Write the value if the present one equals `expected` (None: the key is absent); say whether it was done."""
+        ...
+
+    def set_many(self, partition: str, rows: Iterable[Row]) -> None:
+        """Write many values. Atomic per call on SQL stores; rows in key order are quickest."""
+        ...
+
+    def delete(self, partition: str, key: bytes) -> None:
+        """Remove the key; no error when it is absent."""
+        ...
+
+    def delete_if(self, partition: str, key: bytes, expected: bytes) -> bool:
+        """Remove the key if its value equals `expected`; say whether it was done."""
+        ...
+
+    def delete_partition(self, partition: str) -> None:
+        """Remove all keys of a partition. Not atomic: may be done in steps."""
+        ...
+
+    def page(
+        self,
+        partition: str,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        limit: int = PAGE_ROWS,
+    ) -> list[Row]:
+        """Up to `limit` rows with the prefix, in key order, after a key (exclusive). Fewer only at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+def scan(
+    kv: KeyValueStore,
+    partition: str,
+    *,
+    prefix: bytes = b"",
+    after: bytes | None = None,
+    page_rows: int = PAGE_ROWS,
+) -> Iterator[Row]:
+    """All rows with the prefix in key order, read page by page."""
+    while True:
+        rows = kv.page(partition, prefix=prefix, after=after, limit=page_rows)
+        yield from rows
+        if len(rows) < page_rows:
+            return
+        after = rows[-1].key
