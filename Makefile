@@ -1,0 +1,55 @@
+# Everything sets itself up from nothing but Python 3.11-3.13 and make: no root, no server from outside.
+# A Python of your choice: make PYTHON=/path/to/python3.12 test
+
+SHELL := /bin/sh
+BIN := .venv/bin
+export PYTHON
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast test-real real-parts lint types format bench bench-full docs clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## .venv with the pinned packages, Java for Spark, jitted code compiled; quick when done before
+	@sh tools/setup.sh
+
+demo: setup  ## the whole story on an embedded lake, in about a minute
+	@$(BIN)/lakesweep demo
+
+test: setup  ## every test that needs no server from outside Python
+	$(BIN)/pytest -m "not real" $(ARGS)
+
+test-fast: setup  ## unit and property tests, no JVM
+	$(BIN)/pytest -m "not real and not spark" tests/unit tests/property $(ARGS)
+
+test-real: setup real-parts  ## tests against real lakeFS, MinIO, Azurite, fake-gcs-server, PostgreSQL
+	$(BIN)/pytest -m real $(ARGS)
+
+real-parts: setup  ## build and install those servers into the cache folder (Go and npm needed; minutes, once)
+	@$(BIN)/python tools/real_parts.py
+
+lint: setup  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: setup  ## let ruff put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: setup  ## mypy, strict
+	$(BIN)/mypy
+
+bench: setup  ## how fast, how much, compared with what; minutes
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+bench-full: setup  ## the same at full size; long
+	$(BIN)/python benchmarks/run.py --full $(ARGS)
+
+docs: setup  ## write docs/reference from the commands' own help
+	$(BIN)/python tools/make_docs.py
+
+clean:  ## remove what make made here; built servers stay in the cache folder
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist artifacts
+	rm -rf src/*.egg-info spark-warehouse metastore_db derby.log
+	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
