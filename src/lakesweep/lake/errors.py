@@ -13,7 +13,8 @@
     ├── PreconditionFailedError      `If-None-Match: *`, and the path exists           412
     ├── RangeNotSatisfiableError     no such bytes in the object                       416
     ├── TooManyTriesError            others kept changing the branch; try again        429
-    └── UnsupportedOperationError    the embedded lake does not do this                501
+    ├── UnsupportedOperationError    the embedded lake does not do this                501
+    └── RefStoreError                the ref store failed or could not be reached      503
 
 `kind` tells members of a group apart: `MissingError` has `repository-not-found`, `branch-not-found`, `ref-not-found`,
 `tag-not-found`, `commit-not-found`, `entry-not-found`, `rules-not-found`, `task-not-found`, `upload-not-found`,
@@ -38,6 +39,7 @@ __all__ = [
     "NoChangesError",
     "PreconditionFailedError",
     "RangeNotSatisfiableError",
+    "RefStoreError",
     "TooManyTriesError",
     "UnsupportedOperationError",
 ]
@@ -130,3 +132,9 @@ class UnsupportedOperationError(LakeError):
     """The embedded lake does not support this, and did not pretend to."""
 
     default_kind = "unsupported"
+
+
+class RefStoreError(LakeError):
+    """The key-value store under the lake failed; its last change may or may not have been made."""
+
+    default_kind = "ref-store"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 PAGE_ROWS = 1000
 
-
-class Row(NamedTuple):
-    """A key and its value."""
-
-    key: bytes
-    value: bytes
+Row = tuple[bytes, bytes]
+"""A key and its value. A plain tuple: millions of them pass through a scan."""
 
 
 class KeyValueStore(Protocol):
@@ -30,11 +26,11 @@ class KeyValueStore(Protocol):
         ...
 
     def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
-        """Write the value if the present one equals `expected` (None: the key is absent); say whether it was done."""
+        """Write the value if the present one equals `expected` (None: no such key); say whether it was done."""
         ...
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
-        """Write many values. Atomic per call on SQL stores; rows in key order are quickest."""
+        """Write many values, all or none; rows in key order are quickest."""
         ...
 
     def delete(self, partition: str, key: bytes) -> None:
@@ -46,7 +42,7 @@ class KeyValueStore(Protocol):
         ...
 
     def delete_partition(self, partition: str) -> None:
-        """Remove all keys of a partition. Not atomic: may be done in steps."""
+        """Remove all keys of a partition. Not atomic: may be done in steps, and done again after a crash."""
         ...
 
     def page(
@@ -79,4 +75,12 @@ def scan(
         yield from rows
         if len(rows) < page_rows:
             return
-        after = rows[-1].key
+        after = rows[-1][0]
+
+
+def end_of_prefix(prefix: bytes) -> bytes | None:
+    """The least key above every key with the prefix; None when there is no such key."""
+    trimmed = prefix.rstrip(b"\xff")
+    if not trimmed:
+        return None
+    return trimmed[:-1] + bytes([trimmed[-1] + 1])

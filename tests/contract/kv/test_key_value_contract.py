@@ -1,0 +1,207 @@
+"""One suite for every ref store: memory, SQLite, PostgreSQL."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lakesweep.lake.kv.interface import KeyValueStore, scan
+from lakesweep.lake.kv.memory import MemoryKeyValueStore
+from lakesweep.lake.kv.sql import open_sql_store
+
+
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    from lakesweep.testing.servers import PostgresServer
+
+    with PostgresServer() as server:
+        yield server.make_database("contract")
+
+
+@pytest.fixture(
+    params=["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.real)],
+)
+def kv(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KeyValueStore]:
+    store: KeyValueStore
+    if request.param == "memory":
+        store = MemoryKeyValueStore()
+    elif request.param == "sqlite":
+        store = open_sql_store(f"sqlite:///{tmp_path}/refs.db")
+    else:
+        store = open_sql_store(request.getfixturevalue("postgres_url"))
+        for partition in ("p", "q", "p2"):
+            store.delete_partition(partition)
+    yield store
+    store.close()
+
+
+def test_absent_key_reads_as_none(kv: KeyValueStore) -> None:
+    """A key nobody wrote has no value, in a partition nobody wrote to."""
+    assert kv.get("p", b"k") is None
+
+
+def test_written_value_is_read_back(kv: KeyValueStore) -> None:
+    """Any bytes, also none at all, come back as they went in; the last write wins."""
+    kv.set("p", b"\x00\xff", b"one")
+    kv.set("p", b"\x00\xff", b"")
+    assert kv.get("p", b"\x00\xff") == b""
+
+
+def test_partitions_are_apart(kv: KeyValueStore) -> None:
+    """The same key in two partitions is two keys."""
+    kv.set("p", b"k", b"1")
+    kv.set("p2", b"k", b"2")
+    assert (kv.get("p", b"k"), kv.get("p2", b"k")) == (b"1", b"2")
+    assert kv.page("p") == [(b"k", b"1")]
+
+
+def test_set_if_absent_creates_once(kv: KeyValueStore) -> None:
+    """Expecting no key, only the first write is done."""
+    assert kv.set_if("p", b"k", b"first", None)
+    assert not kv.set_if("p", b"k", b"second", None)
+    assert kv.get("p", b"k") == b"first"
+
+
+def test_set_if_replaces_only_the_expected_value(kv: KeyValueStore) -> None:
+    """A stale expectation changes nothing; an empty value is a value to expect."""
+    assert not kv.set_if("p", b"k", b"x", b"")
+    kv.set("p", b"k", b"")
+    assert not kv.set_if("p", b"k", b"x", b"other")
+    assert not kv.set_if("p", b"k", b"x", None)
+    assert kv.set_if("p", b"k", b"x", b"")
+    assert kv.get("p", b"k") == b"x"
+
+
+def test_delete_if_removes_only_the_expected_value(kv: KeyValueStore) -> None:
+    """A key whose value changed meanwhile stays."""
+    kv.set("p", b"k", b"1")
+    assert not kv.delete_if("p", b"k", b"2")
+    assert kv.delete_if("p", b"k", b"1")
+    assert not kv.delete_if("p", b"k", b"1")
+    assert kv.get("p", b"k") is None
+
+
+def test_delete_of_absent_key_is_no_error(kv: KeyValueStore) -> None:
+    """Deleting twice is deleting once."""
+    kv.set("p", b"k", b"1")
+    kv.delete("p", b"k")
+    kv.delete("p", b"k")
+    assert kv.get("p", b"k") is None
+
+
+def test_pages_come_in_byte_order(kv: KeyValueStore) -> None:
+    """Keys order bytewise, not by any language's rules."""
+    keys = [b"", b"\x00", b"B", b"a", b"a\x00", b"a/b", "é".encode(), b"\xff", b"\xff\xff"]
+    kv.set_many("p", [(key, b"v" + key) for key in reversed(keys)])
+    assert kv.page("p") == [(key, b"v" + key) for key in sorted(keys)]
+
+
+def test_page_starts_after_a_key_and_stops_at_its_limit(kv: KeyValueStore) -> None:
+    """`after` is exclusive and need not exist; fewer rows than the limit mean the end."""
+    kv.set_many("p", [(b"%02d" % n, b"") for n in range(10)])
+    assert [key for key, _ in kv.page("p", after=b"03", limit=3)] == [b"04", b"05", b"06"]
+    assert [key for key, _ in kv.page("p", after=b"03x", limit=3)] == [b"04", b"05", b"06"]
+    assert [key for key, _ in kv.page("p", after=b"08", limit=3)] == [b"09"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        (b"a/", [b"a/", b"a/1", b"a/\xff"]),
+        (b"a/\xff", [b"a/\xff"]),
+        (b"\xff", [b"\xff", b"\xff\xff"]),
+        (b"zz", []),
+    ],
+)
+def test_page_keeps_to_its_prefix(kv: KeyValueStore, prefix: bytes, expected: list[bytes]) -> None:
+    """Only keys with the prefix are given, also where the prefix ends in 0xff."""
+    kv.set_many(
+        "p", [(k, b"") for k in (b"a", b"a/", b"a/1", b"a/\xff", b"a0", b"\xff", b"\xff\xff")]
+    )
+    assert [key for key, _ in kv.page("p", prefix=prefix)] == expected
+    assert [key for key, _ in kv.page("p", prefix=prefix, after=b"A")] == expected
+
+
+def test_scan_reads_all_pages(kv: KeyValueStore) -> None:
+    """A scan gives every row once, whatever the size of its pages."""
+    rows = [(b"%04d" % n, b"%d" % n) for n in range(250)]
+    kv.set_many("p", rows)
+    for page_rows in (1, 100, 125, 250, 251):
+        assert list(scan(kv, "p", page_rows=page_rows)) == rows
+
+
+def test_deleted_partition_is_empty(kv: KeyValueStore) -> None:
+    """All keys of the partition go, and no other's."""
+    kv.set_many("p", [(b"%06d" % n, b"") for n in range(3000)])
+    kv.set("q", b"k", b"1")
+    kv.delete_partition("p")
+    kv.delete_partition("p")
+    assert kv.page("p") == []
+    assert kv.get("q", b"k") == b"1"
+
+
+def test_racing_creators_have_one_winner(kv: KeyValueStore) -> None:
+    """Of many that create one key at once, exactly one is told that it did."""
+    for round_number in range(5):
+        key = b"race-%d" % round_number
+        won = _all_at_once(8, lambda n, key=key: kv.set_if("p", key, b"%d" % n, None))
+        assert sum(won) == 1
+        assert kv.get("p", key) == b"%d" % won.index(True)
+
+
+def test_racing_increments_lose_none(kv: KeyValueStore) -> None:
+    """Counting by compare-and-set from several threads gives the full count."""
+    kv.set("p", b"n", b"0")
+
+    def count(_: int) -> bool:
+        for _ in range(20):
+            while True:
+                seen = kv.get("p", b"n")
+                assert seen is not None
+                if kv.set_if("p", b"n", b"%d" % (int(seen) + 1), seen):
+                    break
+        return True
+
+    _all_at_once(6, count)
+    assert kv.get("p", b"n") == b"120"
+
+
+def test_racing_deleters_have_one_winner(kv: KeyValueStore) -> None:
+    """A value is taken away by exactly one of those that expect it."""
+    kv.set("p", b"k", b"token")
+    assert sum(_all_at_once(8, lambda _: kv.delete_if("p", b"k", b"token"))) == 1
+
+
+def test_writer_beside_a_scan_does_not_disturb_it(kv: KeyValueStore) -> None:
+    """Rows that stay through a scan are in it, though others come and go meanwhile."""
+    kv.set_many("p", [(b"%04d" % n, b"") for n in range(0, 1000, 2)])
+    stop = threading.Event()
+
+    def disturb() -> None:
+        n = 1
+        while not stop.is_set():
+            kv.set("p", b"%04d" % (n % 1000), b"")
+            kv.delete("p", b"%04d" % (n % 1000))
+            n += 2
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(disturb)
+        seen = {key for key, _ in scan(kv, "p", page_rows=50)}
+        stop.set()
+        running.result()
+    assert seen >= {b"%04d" % n for n in range(0, 1000, 2)}
+
+
+def _all_at_once(count: int, work: Callable[[int], bool]) -> list[bool]:
+    barrier = threading.Barrier(count)
+
+    def run(n: int) -> bool:
+        barrier.wait()
+        return work(n)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(run, range(count)))
