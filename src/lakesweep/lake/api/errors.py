@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from lakesweep.errors import (
@@ -33,6 +34,7 @@ STATUS_OF_ERROR: tuple[tuple[type[LakesweepError], int], ...] = (
     (lake.RangeNotSatisfiableError, 416),
     (lake.TooManyTriesError, 429),
     (lake.UnsupportedOperationError, 501),
+    (lake.RefStoreError, 503),
     (ConfigError, 400),  # a namespace or an address that no store understands
     (UnsupportedStoreError, 400),
     (StorageDeniedError, 403),
@@ -58,6 +60,7 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(LakesweepError, _answer_lakesweep_error)
     app.add_exception_handler(RequestValidationError, _answer_validation_error)
     app.add_exception_handler(HTTPException, _answer_http_exception)
+    app.add_exception_handler(ClientDisconnect, _answer_nobody)
     app.add_exception_handler(Exception, _answer_bug)
 
 
@@ -90,6 +93,11 @@ def _answer_http_exception(_request: Request, error: Exception) -> Response:
     return error_reply(error.status_code, str(error.detail), error.headers)
 
 
-def _answer_bug(request: Request, error: Exception) -> Response:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+def _answer_nobody(_request: Request, _error: Exception) -> Response:
+    # The client went away half-way through its body; nobody reads this, and it is no bug of ours.
+    return error_reply(400, "The request's body ended early, so nothing was stored.")
+
+
+def _answer_bug(_request: Request, error: Exception) -> Response:
+    # The server logs it with its traceback: what is answered here is raised on.
     return error_reply(500, message_of(error))

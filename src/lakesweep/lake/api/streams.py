@@ -13,10 +13,21 @@ T = TypeVar("T")
 
 # The socket hands over pieces of 64 KiB; a hop between threads for each would cost more than the copy.
 CHUNK_BYTES = 1024 * 1024
-# Transfers have threads of their own: many slow uploads must not keep short calls waiting.
-_MAX_TRANSFERS = 64
+MAX_TRANSFERS = 64
 
-_transfer_limits: dict[int, anyio.CapacityLimiter] = {}
+
+class Transfers:
+    """Runs lake calls that take as long as their client's network does.
+
+    They have threads of their own, so that many slow uploads don't keep short calls waiting.
+    """
+
+    def __init__(self, max_transfers: int = MAX_TRANSFERS) -> None:
+        self._limiter = anyio.CapacityLimiter(max_transfers)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Run `work` in a thread, where it may iterate `pull_from_thread`."""
+        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
 
 async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -32,17 +43,12 @@ async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def pull_from_thread(chunks: AsyncIterator[bytes]) -> Iterator[bytes]:
-    """Iterate an async stream from the worker thread that a handler runs in."""
+    """Iterate an async stream from the worker thread that a transfer runs in."""
     while True:
         chunk = anyio.from_thread.run(_next_or_none, chunks)
         if chunk is None:
             return
         yield chunk
-
-
-async def run_transfer(work: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
-    """Run a lake call that takes as long as its client's network does."""
-    return await anyio.to_thread.run_sync(work, limiter=limiter)
 
 
 async def _next_or_none(chunks: AsyncIterator[bytes]) -> bytes | None:

@@ -1,0 +1,67 @@
+"""`lakesweep serve`: the embedded lake as a process of its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakesweep.domain.durations import parse_duration
+from lakesweep.storage import StorageOptions
+
+ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
+SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
+
+
+def serve(
+    data: Annotated[
+        Path, typer.Option(help="Folder of the ref store and of the namespaces local://NAME.")
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    db: Annotated[
+        str | None,
+        typer.Option(help="Ref store: sqlite:///FILE or postgresql://…  [default: a file in DATA]"),
+    ] = None,
+    slice_max_age: Annotated[str, typer.Option(help="Age at which a new slice begins.")] = "1h",
+    slice_max_size: Annotated[int, typer.Option(min=1, help="Objects in one slice.")] = 50_000,
+    token_life: Annotated[
+        str, typer.Option(help="How long an issued address may be linked.")
+    ] = "24h",
+    copy_life: Annotated[
+        str, typer.Option(help="How long a copy is tracked; no collection may take longer.")
+    ] = "14d",
+) -> None:
+    """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
+
+    The first start makes an access key and prints it, once. LAKESWEEP_SERVE_ACCESS_KEY_ID and
+    LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. Ctrl-C or SIGTERM finishes the requests under way and stops.
+    """
+    # Imported here: the web framework is an extra, and no other command should wait for it.
+    from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
+    from lakesweep.lake.values import LakeSettings
+
+    settings = LakeSettings(
+        data_dir=data,
+        storage=StorageOptions.from_environment(os.environ),
+        slice_max_age=parse_duration(slice_max_age),
+        slice_max_size=slice_max_size,
+        token_life=parse_duration(token_life),
+        copy_life=parse_duration(copy_life),
+    )
+    listener = bind(host, port)
+    lake = open_lake(settings, db)
+    try:
+        given = os.environ.get(ACCESS_KEY_VARIABLE), os.environ.get(SECRET_KEY_VARIABLE)
+        made = set_up_first_user(lake, *(value or None for value in given))
+        typer.echo(f"endpoint           {url_of(listener)}")
+        if made is not None:
+            typer.echo(f"access key id      {made.access_key_id}")
+            if not any(given):
+                typer.echo(f"secret access key  {made.secret_access_key}   (shown this once)")
+        serve_lake(lake, listener)
+    finally:
+        listener.close()
+        lake.close()

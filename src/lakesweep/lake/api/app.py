@@ -1,0 +1,109 @@
+"""The lake as one ASGI app: REST under `/api/v1`, the S3 gateway beside it, bounds and credentials before both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import parse_qs
+
+from fastapi import FastAPI
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lakesweep.lake.api import (
+    branches,
+    commits,
+    config,
+    gc,
+    imports,
+    metadata,
+    object_reads,
+    object_writes,
+    refs,
+    repositories,
+    setup,
+    staging,
+    tags,
+    unsupported,
+)
+from lakesweep.lake.api.auth import Authenticator, RequireCredentials
+from lakesweep.lake.api.dependencies import ApiState
+from lakesweep.lake.api.errors import install_error_handlers
+from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
+from lakesweep.lake.api.limits import LimitRequests, RequestLimits
+from lakesweep.lake.api.streams import Transfers
+from lakesweep.lake.lake import Lake
+
+API_PATH = "/api/v1"
+
+_ROUTERS = (
+    setup.router,
+    config.router,
+    repositories.router,
+    branches.router,
+    tags.router,
+    refs.router,
+    commits.router,
+    object_reads.router,
+    object_writes.router,
+    staging.router,
+    imports.router,
+    metadata.router,
+    gc.router,
+    unsupported.router,
+)
+
+
+def build_app(
+    lake: Lake,
+    *,
+    limits: RequestLimits | None = None,
+    gateway_domains: Sequence[str] = DEFAULT_DOMAINS,
+) -> ASGIApp:
+    """Everything that listens on the lake's one port."""
+    gateway = build_gateway(lake, domains=gateway_domains)
+    dispatch = _Dispatch(build_rest(lake), gateway, gateway_domains)
+    return LimitRequests(dispatch, limits or RequestLimits())
+
+
+def build_rest(lake: Lake) -> ASGIApp:
+    """The REST API, behind its credentials."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    authenticator = Authenticator(lake.authenticate)
+    app.state.api = ApiState(lake, authenticator, Transfers())
+    app.include_router(setup.health_router)
+    for router in _ROUTERS:
+        app.include_router(router, prefix=API_PATH)
+    install_error_handlers(app)
+    return RequireCredentials(app, authenticator)
+
+
+class _Dispatch:
+    """Sends S3 requests to the gateway and all others to the REST API."""
+
+    def __init__(self, rest: ASGIApp, gateway: ASGIApp, domains: Sequence[str]) -> None:
+        self._rest = rest
+        self._gateway = gateway
+        self._domains = tuple(domain.lower() for domain in domains)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self._is_s3(scope):
+            await self._gateway(scope, receive, send)
+        else:
+            await self._rest(scope, receive, send)
+
+    def _is_s3(self, scope: Scope) -> bool:
+        headers = Headers(scope=scope)
+        if headers.get("authorization", "").startswith(("AWS4-HMAC-SHA256", "AWS ")):
+            return True
+        host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
+        if any(
+            host.lower() == domain or host.lower().endswith("." + domain)
+            for domain in self._domains
+        ):
+            return True
+        query: bytes = scope["query_string"]
+        # Most requests have no such name in their query at all, so parsing it is the exception.
+        if b"x-amz-" not in query.lower():
+            return False
+        names = {name.lower() for name in parse_qs(query.decode("latin-1"), keep_blank_values=True)}
+        return bool(names & {"x-amz-algorithm", "x-amz-credential"})

@@ -1,0 +1,85 @@
+"""What handlers ask for by type: the lake, the caller, a page of a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Query, Request
+
+from lakesweep.lake.api.auth import CREDENTIALS_KEY, Authenticator
+from lakesweep.lake.api.streams import Transfers
+from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
+from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import MAX_PAGE, Credentials
+
+_DEFAULT_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ApiState:
+    """What one app serves, kept at `app.state.api`."""
+
+    lake: Lake
+    authenticator: Authenticator
+    transfers: Transfers
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery:
+    """Which part of a list the client wants. `after` is exclusive."""
+
+    prefix: str
+    after: str
+    amount: int
+
+
+async def _state(request: Request) -> ApiState:
+    state: ApiState = request.app.state.api
+    return state
+
+
+async def _lake(request: Request) -> Lake:
+    return (await _state(request)).lake
+
+
+async def _caller(request: Request) -> Credentials:
+    credentials: Credentials = request.scope[CREDENTIALS_KEY]
+    return credentials
+
+
+async def _page(
+    prefix: str = "",
+    after: str = "",
+    amount: Annotated[int, Query(ge=-1, le=MAX_PAGE)] = _DEFAULT_PAGE,
+) -> PageQuery:
+    # lakeFS reads zero and minus one as "as many as you like to send".
+    return PageQuery(prefix, after, amount if amount > 0 else _DEFAULT_PAGE)
+
+
+async def _no_presign(presign: bool = False) -> None:
+    if presign:
+        raise InvalidRequestError(
+            "This lake makes no presigned URLs (its configuration says so). Ask again without presign."
+        )
+
+
+async def _if_absent(request: Request) -> bool:
+    """True for `If-None-Match: *`, the one condition on a write that lakeFS and this lake know."""
+    if "if-match" in request.headers:
+        raise UnsupportedOperationError("If-Match is not supported on writes; nothing was written.")
+    condition = request.headers.get("if-none-match")
+    if condition not in (None, "*"):
+        raise UnsupportedOperationError(
+            "If-None-Match is supported on writes with the value * only; nothing was written."
+        )
+    return condition == "*"
+
+
+StateDep = Annotated[ApiState, Depends(_state)]
+LakeDep = Annotated[Lake, Depends(_lake)]
+CallerDep = Annotated[Credentials, Depends(_caller)]
+PageDep = Annotated[PageQuery, Depends(_page)]
+IfAbsentDep = Annotated[bool, Depends(_if_absent)]
+PathQuery = Annotated[str, Query(min_length=1)]
+RefusePresign = Depends(_no_presign)

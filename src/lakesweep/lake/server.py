@@ -1,0 +1,226 @@
+"""The lake as a process: an HTTP server over one ref store, with its upkeep beside it.
+
+with LakeServer(data_dir=folder) as server:
+    httpx.get(f"{server.endpoint}/repositories", auth=(server.access_key_id, server.secret_access_key))
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+
+from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.lake.api.app import API_PATH, build_app
+from lakesweep.lake.api.limits import RequestLimits
+from lakesweep.lake.errors import ConflictError
+from lakesweep.lake.kv.sql import open_sql_store
+from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import Clock, Credentials, LakeSettings
+
+__all__ = ["LakeServer", "open_lake", "serve_lake", "set_up_first_user"]
+
+logger = logging.getLogger(__name__)
+
+FIRST_USERNAME = "admin"
+_HOUSEKEEPING_SECONDS = 60.0
+_START_SECONDS = 30.0
+_GRACEFUL_STOP_SECONDS = 20
+# Of one idle connection. Clients keep theirs open between calls; the default of five seconds loses races with them.
+_KEEP_ALIVE_SECONDS = 75
+_BACKLOG = 2048
+
+
+def utc_now() -> datetime:
+    """The machine's clock."""
+    return datetime.now(UTC)
+
+
+def open_lake(settings: LakeSettings, db_url: str | None = None, clock: Clock = utc_now) -> Lake:
+    """The lake in `settings.data_dir`; its ref store is a SQLite file there unless a URL names another."""
+    settings = replace(settings, data_dir=settings.data_dir.absolute())
+    # Objects and secrets lie below it, so a folder that we make is the owner's alone.
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return Lake(
+        open_sql_store(db_url or f"sqlite:///{settings.data_dir / 'refs.db'}"), settings, clock
+    )
+
+
+def set_up_first_user(
+    lake: Lake, access_key_id: str | None = None, secret_access_key: str | None = None
+) -> Credentials | None:
+    """The first user's credentials when this call made them, None when the lake has its user already."""
+    if (access_key_id is None) != (secret_access_key is None):
+        raise ConfigError(
+            "An access key needs both its id and its secret; no user was created. Give both or neither."
+        )
+    if lake.is_initialized():
+        return None
+    try:
+        return lake.setup_first_user(
+            FIRST_USERNAME, access_key_id=access_key_id, secret_access_key=secret_access_key
+        )
+    except ConflictError:
+        # Another process on the same ref store was quicker.
+        return None
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket, so that the port is known (and ours) before the server starts."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ConfigError(
+            f"Can't listen on {host} port {port}: {error.strerror}. The lake was not started;"
+            " choose another with --host and --port."
+        ) from error
+    return listener
+
+
+def url_of(listener: socket.socket) -> str:
+    """Where a client on this machine finds the server."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def serve_lake(lake: Lake, listener: socket.socket, *, limits: RequestLimits | None = None) -> None:
+    """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first."""
+    with housekeeping(lake), _stop_signals_survived():
+        _uvicorn_server(lake, limits).run(sockets=[listener])
+
+
+@contextmanager
+def _stop_signals_survived() -> Iterator[None]:
+    # uvicorn stops gracefully on these, and then sends them to the process once more, which would end it
+    # before the lake is closed.
+    stops = (signal.SIGINT, signal.SIGTERM)
+    earlier = [signal.signal(stop, lambda *_: None) for stop in stops]
+    try:
+        yield
+    finally:
+        for stop, handler in zip(stops, earlier, strict=True):
+            signal.signal(stop, handler)
+
+
+@contextmanager
+def housekeeping(lake: Lake, every_seconds: float = _HOUSEKEEPING_SECONDS) -> Iterator[None]:
+    """Run the lake's upkeep in a thread while the block lasts."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(every_seconds):
+            try:
+                lake.run_housekeeping()
+            except LakesweepError:
+                # What was not cleaned up stays protected; the next round tries again.
+                logger.exception("housekeeping failed; trying again in %.0f s", every_seconds)
+
+    thread = threading.Thread(target=run, name="lake-housekeeping", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+class LakeServer:
+    """A lake that serves inside this process, on a free loopback port unless told otherwise.
+
+    `url` is the server's root (the S3 endpoint), `endpoint` the REST API's.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path | str,
+        *,
+        db_url: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
+        settings: LakeSettings | None = None,
+        limits: RequestLimits | None = None,
+        clock: Clock = utc_now,
+    ) -> None:
+        settings = settings or LakeSettings(Path(data_dir))
+        self.lake = open_lake(replace(settings, data_dir=Path(data_dir)), db_url, clock)
+        try:
+            made = set_up_first_user(self.lake, access_key_id, secret_access_key)
+            if made is not None:
+                access_key_id, secret_access_key = made.access_key_id, made.secret_access_key
+            if access_key_id is None or secret_access_key is None:
+                raise ConfigError(
+                    f"The lake in {data_dir} has its user already, and secrets are shown once only."
+                    " Pass its access_key_id and secret_access_key."
+                )
+            self.access_key_id = access_key_id
+            self.secret_access_key = secret_access_key
+            self._listener = bind(host, port)
+        except BaseException:
+            self.lake.close()
+            raise
+        self.url = url_of(self._listener)
+        self.endpoint = self.url + API_PATH
+        self._server = _uvicorn_server(self.lake, limits)
+        self._thread = threading.Thread(target=self._run, name="lake-server", daemon=True)
+        self._ready = threading.Event()
+
+    def __enter__(self) -> Self:
+        """Start serving; returns when requests are answered."""
+        self._thread.start()
+        self._wait_until_started()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Finish the requests under way, stop, and let go of the ref store."""
+        self._server.should_exit = True
+        self._thread.join()
+        self.lake.close()
+
+    def _run(self) -> None:
+        with housekeeping(self.lake):
+            self._server.run(sockets=[self._listener])
+
+    def _wait_until_started(self) -> None:
+        for _ in range(int(_START_SECONDS / 0.01)):
+            if self._server.started:
+                return
+            if not self._thread.is_alive():
+                break
+            self._ready.wait(0.01)
+        raise RuntimeError(f"The lake's server on {self.url} did not start.")
+
+
+def _uvicorn_server(lake: Lake, limits: RequestLimits | None) -> uvicorn.Server:
+    config = uvicorn.Config(
+        build_app(lake, limits=limits),
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACEFUL_STOP_SECONDS,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return uvicorn.Server(config)
