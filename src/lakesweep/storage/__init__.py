@@ -1,1 +1,29 @@
 """Object stores behind one client: local files, S3 and compatibles, Azure, Google Cloud Storage, memory."""
+
+from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.keyspace import split_keyspace
+from lakesweep.storage.opening import open_store
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.store import ObjectStore
+from lakesweep.storage.values import (
+    LISTING_SCHEMA,
+    DeleteOutcome,
+    DeleteStatus,
+    Folder,
+    KeyRange,
+    ObjectInfo,
+)
+
+__all__ = [
+    "LISTING_SCHEMA",
+    "DeleteOutcome",
+    "DeleteStatus",
+    "Folder",
+    "KeyRange",
+    "ObjectInfo",
+    "ObjectStore",
+    "StorageOptions",
+    "is_odd_key",
+    "open_store",
+    "split_keyspace",
+]

@@ -1,0 +1,115 @@
+"""Azure Blob Storage, through obstore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.store import AzureStore
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageDeniedError, ThrottledError
+from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
+from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+
+_MISSING_PATH = re.compile(r"Object at location (.*?) not found", re.DOTALL)
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig
+
+
+def azure_backend(root: Location, options: StorageOptions) -> AzureBackend:
+    """A container below `root`."""
+    return AzureBackend(root, _clients(root.container, root.account, root.endpoint, options))
+
+
+@lru_cache(maxsize=64)
+def _clients(container: str, account: str, endpoint: str, options: StorageOptions) -> Clients:
+    config: AzureConfig = {"account_name": account}
+    if endpoint:
+        config["endpoint"] = endpoint
+    if options.azure_account_key:
+        config["account_key"] = options.azure_account_key
+    if options.azure_sas_token:
+        config["sas_key"] = options.azure_sas_token
+    if options.azure_tenant_id:
+        config["tenant_id"] = options.azure_tenant_id
+    if options.azure_client_id:
+        config["client_id"] = options.azure_client_id
+    if options.azure_client_secret:
+        config["client_secret"] = options.azure_client_secret
+    if options.azure_federated_token_file:
+        config["federated_token_file"] = options.azure_federated_token_file
+
+    def client(is_patient: bool) -> AzureStore:
+        return AzureStore(
+            container,
+            config=config,
+            client_options=client_options(options, allow_http=endpoint.startswith("http://")),
+            retry_config=retry_options(options, is_patient=is_patient),
+        )
+
+    return Clients(once=client(False), patient=client(True))
+
+
+class AzureBackend(CloudBackend):
+    """Blobs below one root."""
+
+    # Accounts with a hierarchical namespace order names by folder, so a broken listing can't go on after a key.
+    is_key_ordered = False
+
+    @property
+    def delete_batch_size(self) -> int:
+        return 256
+
+    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        if len(keys) == 1:
+            return [self._delete_one(keys[0], is_first_try=True)]
+        try:
+            with obstore_errors_translated(f"deleting {len(keys)} blobs in {self._root.uri}"):
+                try:
+                    obstore.delete(self._clients.once, [self._base + key for key in keys])
+                except FileNotFoundError as error:
+                    return self._sorted_out(keys, _named_in(str(error)))
+        except (StorageDeniedError, ThrottledError):
+            raise
+        except LakesweepError:
+            return self._sorted_out(keys, None)
+        return [DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
+
+    def _sorted_out(self, keys: Sequence[str], missing_path: str | None) -> list[DeleteOutcome]:
+        """Key by key after a batch that was carried out but reported only its first trouble."""
+        return [
+            DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+            if self._base + key == missing_path
+            else self._delete_one(key, is_first_try=False)
+            for key in keys
+        ]
+
+    def _delete_one(self, key: str, *, is_first_try: bool) -> DeleteOutcome:
+        try:
+            with obstore_errors_translated(f"deleting {self._uri(key)}"):
+                obstore.delete(self._clients.once, self._base + key)
+        except ObjectNotFoundError as error:
+            if error.kind == NO_CONTAINER:
+                raise
+            # The batch before may have deleted it: absent now is all that can be said.
+            status = DeleteStatus.ALREADY_ABSENT if is_first_try else DeleteStatus.GONE
+            return DeleteOutcome(key, status)
+        except StorageDeniedError as error:
+            return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
+        except ThrottledError as error:
+            return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
+        except LakesweepError as error:
+            return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
+        return DeleteOutcome(key, DeleteStatus.GONE)
+
+
+def _named_in(message: str) -> str | None:
+    match = _MISSING_PATH.search(message)
+    return match[1] if match else None

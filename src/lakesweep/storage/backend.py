@@ -1,0 +1,60 @@
+"""What one kind of store must be able to do. Backends are dumb: no retries, no threads, keys relative to their root.
+
+`ObjectStore` adds what is the same for all: refusing odd keys, retries, congestion control, requests in parallel.
+A backend raises lakesweep's own errors only (`translate.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from lakesweep.storage.values import DeleteOutcome, Folder, ObjectInfo
+
+
+class Backend(Protocol):
+    """One store, seen from one root."""
+
+    @property
+    def delete_batch_size(self) -> int:
+        """How many keys one `delete` call may take."""
+
+    @property
+    def is_key_ordered(self) -> bool:
+        """Whether `scan` yields keys in byte order, so that a broken scan can go on after its last key."""
+
+    @property
+    def supports_create_if_absent(self) -> bool:
+        """Whether `put(create=True)` is atomic here."""
+
+    def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        """Every object whose key begins with `prefix` and sorts after `start_after`; raises, never ends early."""
+
+    def folder(self, prefix: str) -> Folder:
+        """One level below `prefix`, which is empty or ends in "/"."""
+
+    def first_key(self, prefix: str, start_after: str | None) -> str | None:
+        """The smallest key under `prefix` after `start_after`, cheaply."""
+
+    def get(self, key: str) -> bytes: ...
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to `length` bytes from `start`; fewer only where the object ends, none past its end."""
+
+    def stream(self, key: str) -> Iterator[bytes]: ...
+
+    def head(self, key: str) -> ObjectInfo: ...
+
+    def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo: ...
+
+    def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo: ...
+
+    def copy(self, source_key: str, target_key: str) -> None: ...
+
+    def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
+        """Copies on the server's side; False, having done nothing, where that is not possible."""
+
+    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        """Deletes up to `delete_batch_size` keys, one outcome each; THROTTLED ones may be tried again."""

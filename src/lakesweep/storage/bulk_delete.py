@@ -1,0 +1,91 @@
+"""Deleting many keys: batches of the store's size, many in flight, one outcome for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakesweep.errors import LakesweepError, StorageDeniedError, StorageError, ThrottledError
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.congestion import CongestionControl
+from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.parallel import ordered_parallel
+from lakesweep.storage.retry import Patience
+from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+
+_ODD_DETAIL = "the key can't be carried unchanged, so it is never deleted"
+
+
+class BulkDelete:
+    """One call of `delete_many`."""
+
+    def __init__(
+        self, backend: Backend, congestion: CongestionControl, options: StorageOptions
+    ) -> None:
+        self._backend = backend
+        self._congestion = congestion
+        self._options = options
+
+    def run(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        """One outcome per key, in order; a key given twice is deleted once."""
+        outcomes: dict[str, DeleteOutcome] = {}
+        plain: list[str] = []
+        for key in dict.fromkeys(keys):
+            if is_odd_key(key):
+                outcomes[key] = DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
+            else:
+                plain.append(key)
+        size = self._backend.delete_batch_size
+        batches = [plain[first : first + size] for first in range(0, len(plain), size)]
+        if len(batches) == 1:
+            outcomes.update(self._delete(batches[0]))
+        else:
+            workers = max(1, min(self._options.max_requests_in_flight, len(batches)))
+            for _, done in ordered_parallel(self._delete, batches, workers):
+                outcomes.update(done)
+        return [outcomes[key] for key in keys]
+
+    def _delete(self, batch: list[str]) -> dict[str, DeleteOutcome]:
+        """One batch, tried again for the keys that the store throttled or did not get to."""
+        patience = Patience(self._options)
+        prefix = batch[0][: batch[0].rfind("/") + 1]
+        outcomes: dict[str, DeleteOutcome] = {}
+        left = batch
+        is_first_try = True
+        while True:
+            try:
+                with self._congestion.slot(prefix):
+                    found = self._backend.delete(left)
+            except StorageError as error:
+                if isinstance(error, ThrottledError):
+                    self._congestion.throttled(prefix)
+                if patience.try_again(error):
+                    is_first_try = False
+                    continue
+                outcomes.update((key, _refused(key, error)) for key in left)
+                return outcomes
+            if not is_first_try:
+                found = [_absent_is_gone(outcome) for outcome in found]
+            outcomes.update((outcome.key, outcome) for outcome in found)
+            left = [outcome.key for outcome in found if outcome.status is DeleteStatus.THROTTLED]
+            if not left:
+                self._congestion.succeeded(prefix)
+                return outcomes
+            self._congestion.throttled(prefix)
+            if not patience.wait_out_throttling():
+                return outcomes
+
+
+def _absent_is_gone(outcome: DeleteOutcome) -> DeleteOutcome:
+    # An earlier try whose answer was lost may have deleted it, so "was absent before" would be a guess.
+    if outcome.status is DeleteStatus.ALREADY_ABSENT:
+        return DeleteOutcome(outcome.key, DeleteStatus.GONE, "absent after a repeated call")
+    return outcome
+
+
+def _refused(key: str, error: LakesweepError) -> DeleteOutcome:
+    if isinstance(error, StorageDeniedError):
+        return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
+    if isinstance(error, ThrottledError):
+        return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
+    return DeleteOutcome(key, DeleteStatus.FAILED, error.message)

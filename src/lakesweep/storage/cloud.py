@@ -1,0 +1,222 @@
+"""What Azure, Google Cloud Storage and S3 have in common: one obstore client seen from a root."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+import obstore
+import pyarrow as pa
+import pyarrow.compute as pc
+from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, StorageError
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.keys import odd_mask
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.translate import obstore_errors_translated
+from lakesweep.storage.values import LISTING_SCHEMA, DeleteOutcome, Folder, ObjectInfo
+
+_PAGE_ROWS = 1000
+_PART_BYTES = 8 << 20
+_CHUNK_BYTES = 8 << 20
+
+Client: TypeAlias = S3Store | AzureStore | GCSStore
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """Two clients of one container: ours repeats single requests itself, obstore those inside a long stream."""
+
+    once: Client
+    patient: Client
+
+
+def client_options(options: StorageOptions, *, allow_http: bool) -> ClientConfig:
+    """Timeouts and transport, the same for all stores."""
+    return {
+        "allow_http": allow_http,
+        "connect_timeout": timedelta(seconds=options.connect_timeout_seconds),
+        "timeout": timedelta(seconds=options.request_timeout_seconds),
+    }
+
+
+def retry_options(options: StorageOptions, *, is_patient: bool) -> RetryConfig:
+    """No retries where `ObjectStore` makes them, so that it sees every "slow down"."""
+    return {
+        "max_retries": options.transient_retries if is_patient else 0,
+        "retry_timeout": timedelta(seconds=options.throttle_patience_seconds),
+    }
+
+
+class CloudBackend:
+    """An obstore client below one root; subclasses add what differs."""
+
+    is_key_ordered = True
+    supports_create_if_absent = True
+
+    def __init__(self, root: Location, clients: Clients) -> None:
+        self._root = root
+        self._clients = clients
+        self._base = root.key + "/" if root.key else ""
+
+    @property
+    def delete_batch_size(self) -> int:
+        return 1
+
+    def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        # obstore's prefixes are folders; the rest of ours is compared here.
+        full_prefix = self._base + prefix
+        folder = full_prefix[: full_prefix.rfind("/") + 1].rstrip("/")
+        offset = None if start_after is None else self._base + start_after
+        with obstore_errors_translated(f"listing {self._root.uri}/{prefix}"):
+            stream = obstore.list(
+                self._clients.patient,
+                folder or None,
+                offset=offset,
+                chunk_size=_PAGE_ROWS,
+                return_arrow=True,
+            )
+            for chunk in stream:
+                batch = self._listed(pa.record_batch(chunk), full_prefix, offset)
+                if batch.num_rows:
+                    yield batch
+
+    def folder(self, prefix: str) -> Folder:
+        full_prefix = self._base + prefix
+        with obstore_errors_translated(f"listing {self._root.uri}/{prefix}"):
+            result = obstore.list_with_delimiter(
+                self._clients.patient, full_prefix.rstrip("/") or None, return_arrow=True
+            )
+            folders = sorted(
+                f"{name.rstrip('/')}/"[len(self._base) :] for name in result["common_prefixes"]
+            )
+            objects = self._listed(pa.record_batch(result["objects"]), full_prefix, None)
+        return Folder(tuple(folders), objects)
+
+    def first_key(self, prefix: str, start_after: str | None) -> str | None:
+        batch = next(self.scan(prefix, start_after), None)
+        return None if batch is None else str(batch.column("key")[0].as_py())
+
+    def get(self, key: str) -> bytes:
+        with obstore_errors_translated(f"reading {self._uri(key)}"):
+            return bytes(obstore.get(self._clients.once, self._base + key).bytes())
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        with obstore_errors_translated(f"reading {self._uri(key)}"):
+            try:
+                return bytes(
+                    obstore.get_range(
+                        self._clients.once, self._base + key, start=start, length=length
+                    )
+                )
+            except obstore.exceptions.GenericError as error:
+                if "status code: 416" in str(error):
+                    return b""  # The range begins where the object has ended.
+                raise
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        with obstore_errors_translated(f"reading {self._uri(key)}"):
+            result = obstore.get(self._clients.patient, self._base + key)
+            for chunk in result.stream(min_chunk_size=_CHUNK_BYTES):
+                yield bytes(chunk)
+
+    def head(self, key: str) -> ObjectInfo:
+        with obstore_errors_translated(f"looking up {self._uri(key)}"):
+            meta = obstore.head(self._clients.once, self._base + key)
+        return ObjectInfo(key, meta["size"], meta["last_modified"], meta["e_tag"])
+
+    def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        mode: Any = "overwrite"
+        if create:
+            mode = "create"
+        elif if_match is not None:
+            mode = self._version_mode(key, if_match)
+        with obstore_errors_translated(f"writing {self._uri(key)}"):
+            result = obstore.put(
+                self._clients.once, self._base + key, data, mode=mode, use_multipart=False
+            )
+        return self._written(key, len(data), result["e_tag"])
+
+    def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
+        counted = _Counted(chunks)
+        with obstore_errors_translated(f"writing {self._uri(key)}"):
+            result = obstore.put(
+                self._clients.patient,
+                self._base + key,
+                counted,
+                use_multipart=True,
+                chunk_size=_PART_BYTES,
+            )
+        return self._written(key, counted.total, result["e_tag"])
+
+    def copy(self, source_key: str, target_key: str) -> None:
+        with obstore_errors_translated(f"copying {self._uri(source_key)}"):
+            obstore.copy(self._clients.once, self._base + source_key, self._base + target_key)
+
+    def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
+        if not isinstance(source, CloudBackend) or source._container != self._container:
+            return False
+        with obstore_errors_translated(f"copying {source._uri(source_key)}"):
+            obstore.copy(self._clients.once, source._base + source_key, self._base + target_key)
+        return True
+
+    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        raise NotImplementedError
+
+    @property
+    def _container(self) -> tuple[str, ...]:
+        return (self._root.kind, self._root.container, self._root.account, self._root.endpoint)
+
+    def _uri(self, key: str) -> str:
+        return self._root.child(key).uri
+
+    def _version_mode(self, key: str, if_match: str) -> Any:
+        return {"e_tag": if_match}
+
+    def _written(self, key: str, size: int, etag: str | None) -> ObjectInfo:
+        """The new object with its time, which only a look-up gives; no time if that shows another version."""
+        try:
+            seen = self.head(key)
+        except (ObjectNotFoundError, StorageDeniedError, StorageError):
+            return ObjectInfo(key, size, None, etag)
+        is_ours = seen.etag == etag and seen.size == size
+        return ObjectInfo(key, size, seen.last_modified if is_ours else None, etag)
+
+    def _listed(self, raw: pa.RecordBatch, full_prefix: str, after: str | None) -> pa.RecordBatch:
+        keys = raw.column("path").cast(pa.string())
+        is_inside = pc.starts_with(keys, full_prefix)
+        if after is not None:
+            # Some servers pass over the offset.
+            is_inside = pc.and_(is_inside, pc.greater(keys, after))
+        relative = pc.utf8_slice_codeunits(keys, len(self._base))
+        batch = pa.RecordBatch.from_arrays(
+            [
+                relative,
+                raw.column("size").cast(pa.int64()),
+                raw.column("last_modified").cast(pa.timestamp("us", "UTC")),
+                raw.column("e_tag").cast(pa.string()),
+                odd_mask(relative),
+            ],
+            schema=LISTING_SCHEMA,
+        )
+        return batch.filter(is_inside)
+
+
+class _Counted:
+    """Passes chunks on and counts their bytes."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self.total = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._chunks)
+        self.total += len(chunk)
+        return chunk

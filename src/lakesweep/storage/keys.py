@@ -1,0 +1,27 @@
+"""Which keys can travel through every client unchanged.
+
+obstore can't carry a key with an empty, `.` or `..` segment (it raises), nor one with a leading or trailing slash
+(it drops the slash, which names another object); XML 1.0 can't carry control characters, U+FFFE and U+FFFF; U+FFFD
+stands for bytes that are no text. Such a key is *odd*: it is listed as it is, told apart, and never deleted.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\ufffd\ufffe\uffff]")
+# The same in Arrow's dialect, which wants these characters written as escapes.
+_ODD_IN_ARROW = r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f\x{fffd}\x{fffe}\x{ffff}]"
+
+
+def is_odd_key(key: str) -> bool:
+    """Whether `key` (relative or whole) can't be carried unchanged by every client."""
+    return _ODD.search(key) is not None
+
+
+def odd_mask(keys: pa.StringArray) -> pa.BooleanArray:
+    """`is_odd_key` for a column."""
+    return pc.match_substring_regex(keys, _ODD_IN_ARROW)

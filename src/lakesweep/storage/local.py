@@ -1,0 +1,258 @@
+"""Local files as objects, through the operating system itself: exact names, atomic writes, no link followed.
+
+obstore's local client rewrites some names and lists half-written files of other programs, so it is not used here.
+A file is an object; a folder, a symbolic link or a device is not. Writes go to a temporary file beside the target,
+which is never listed, and are put in place by rename (or by link, which fails where the name is taken).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from lakesweep.errors import PreconditionError, UnsupportedStoreError
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.local_walk import TEMPORARY_PREFIX, first_file, has_file, walk_files
+from lakesweep.storage.translate import os_errors_translated
+from lakesweep.storage.values import DeleteOutcome, DeleteStatus, Folder, ObjectInfo, listing_batch
+
+_BATCH_ROWS = 10_000
+_CHUNK_BYTES = 8 << 20
+_NO_HARD_LINKS = frozenset(
+    {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+)
+
+
+class LocalBackend:
+    """The files below one folder, which need not exist yet."""
+
+    delete_batch_size = 1000
+    is_key_ordered = True
+    supports_create_if_absent = True
+
+    def __init__(self, root: str, *, fsync: bool) -> None:
+        self._root = root
+        self._fsync = fsync
+
+    def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        with os_errors_translated(f"listing {self._root}/{prefix}"):
+            rows: list[tuple[str, os.stat_result]] = []
+            for row in walk_files(self._root, prefix, start_after):
+                rows.append(row)
+                if len(rows) == _BATCH_ROWS:
+                    yield _batch(rows)
+                    rows = []
+            if rows:
+                yield _batch(rows)
+
+    def folder(self, prefix: str) -> Folder:
+        with os_errors_translated(f"listing {self._root}/{prefix}"):
+            rows: list[tuple[str, os.stat_result]] = []
+            folders: list[str] = []
+            for key, status in walk_files(self._root, prefix, None, is_recursive=False):
+                if status is not None:
+                    rows.append((key, status))
+                elif has_file(self._root, key):
+                    # An empty folder is nothing to an object store.
+                    folders.append(key)
+            return Folder(tuple(folders), _batch(rows))
+
+    def first_key(self, prefix: str, start_after: str | None) -> str | None:
+        with os_errors_translated(f"listing {self._root}/{prefix}"):
+            return first_file(self._root, prefix, start_after)
+
+    def get(self, key: str) -> bytes:
+        with os_errors_translated(f"reading {self._root}/{key}"), self._opened(key) as file:
+            return file.read()
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        with os_errors_translated(f"reading {self._root}/{key}"), self._opened(key) as file:
+            file.seek(start)
+            return file.read(length)
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        with os_errors_translated(f"reading {self._root}/{key}"), self._opened(key) as file:
+            while chunk := file.read(_CHUNK_BYTES):
+                yield chunk
+
+    def head(self, key: str) -> ObjectInfo:
+        with os_errors_translated(f"looking up {self._root}/{key}"):
+            status = os.lstat(self._path(key))
+            if not stat.S_ISREG(status.st_mode):
+                raise FileNotFoundError(errno.ENOENT, "not a file")
+            return _info(key, status)
+
+    def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        return self._write(key, [data], create=create, if_match=if_match)
+
+    def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
+        return self._write(key, chunks, create=False, if_match=None)
+
+    def copy(self, source_key: str, target_key: str) -> None:
+        self._write(target_key, self.stream(source_key), create=False, if_match=None)
+
+    def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
+        if not isinstance(source, LocalBackend):
+            return False
+        self._write(target_key, source.stream(source_key), create=False, if_match=None)
+        return True
+
+    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        return [self._delete_one(key) for key in keys]
+
+    def _delete_one(self, key: str) -> DeleteOutcome:
+        try:
+            path = self._path(key)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode):
+                return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+            if not stat.S_ISREG(mode):
+                return DeleteOutcome(
+                    key, DeleteStatus.FAILED, "not a regular file; such a file is never removed"
+                )
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+        except PermissionError as error:
+            return DeleteOutcome(key, DeleteStatus.DENIED, error.strerror or "permission denied")
+        except OSError as error:
+            return DeleteOutcome(key, DeleteStatus.FAILED, error.strerror or str(error))
+        except UnsupportedStoreError as error:
+            return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
+        return DeleteOutcome(key, DeleteStatus.GONE)
+
+    def _path(self, key: str) -> str:
+        """The file's path; refuses what would lead out of the root over a link."""
+        folder, _, name = key.rpartition("/")
+        if any(part.startswith(TEMPORARY_PREFIX) for part in key.split("/")):
+            raise UnsupportedStoreError(
+                f"{key!r} is a name of half-written files; nothing was done with it."
+            )
+        parent = f"{self._root}/{folder}" if folder else self._root
+        root = os.path.realpath(self._root)
+        real_parent = os.path.realpath(parent)
+        if real_parent != root and not real_parent.startswith(root.rstrip("/") + "/"):
+            raise UnsupportedStoreError(
+                f"{key!r} leads out of {self._root} over a symbolic link; nothing was done with it."
+            )
+        return os.path.join(real_parent, name)
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[BinaryIO]:
+        descriptor = os.open(self._path(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise IsADirectoryError(errno.EISDIR, "not a file")
+            yield file
+
+    def _write(
+        self, key: str, chunks: Iterable[bytes], *, create: bool, if_match: str | None
+    ) -> ObjectInfo:
+        with os_errors_translated(f"writing {self._root}/{key}"):
+            path = self._path(key)
+            if os.path.isdir(path):
+                raise OSError(errno.EISDIR, "a folder has this name")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            temporary = os.path.join(os.path.dirname(path), TEMPORARY_PREFIX + secrets.token_hex(8))
+            try:
+                with open(temporary, "xb") as file:
+                    for chunk in chunks:
+                        file.write(chunk)
+                    file.flush()
+                    if self._fsync:
+                        os.fsync(file.fileno())
+                    status = os.fstat(file.fileno())
+                self._put_in_place(temporary, path, create=create, if_match=if_match)
+            except BaseException:
+                _remove_quietly(temporary)
+                raise
+            return _info(key, status)
+
+    def _put_in_place(
+        self, temporary: str, path: str, *, create: bool, if_match: str | None
+    ) -> None:
+        if create:
+            try:
+                os.link(temporary, path)
+            except OSError as error:
+                if error.errno in _NO_HARD_LINKS:
+                    raise UnsupportedStoreError(
+                        f"the file system of {self._root} has no hard links, so a file can't be created only if "
+                        "absent; nothing was written."
+                    ) from error
+                raise
+            os.unlink(temporary)
+        elif if_match is not None:
+            with _folder_locked(os.path.dirname(path)):
+                if _etag_of(path) != if_match:
+                    raise PreconditionError(
+                        f"writing {path} failed: it holds another version; nothing was written."
+                    )
+                os.replace(temporary, path)
+        else:
+            os.replace(temporary, path)
+        if self._fsync:
+            _sync_folder(os.path.dirname(path))
+
+
+def _batch(rows: Sequence[tuple[str, os.stat_result]]) -> pa.RecordBatch:
+    return listing_batch(
+        [key for key, _ in rows],
+        [status.st_size for _, status in rows],
+        [status.st_mtime_ns // 1000 for _, status in rows],
+        [_etag(status) for _, status in rows],
+    )
+
+
+def _info(key: str, status: os.stat_result) -> ObjectInfo:
+    microseconds = status.st_mtime_ns // 1000
+    modified = datetime.fromtimestamp(microseconds // 1_000_000, UTC)
+    modified = modified.replace(microsecond=microseconds % 1_000_000)
+    return ObjectInfo(key, status.st_size, modified, _etag(status))
+
+
+def _etag(status: os.stat_result) -> str:
+    # Every write makes a new file, so the inode tells versions of one nanosecond apart.
+    return f'"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"'
+
+
+def _etag_of(path: str) -> str | None:
+    try:
+        return _etag(os.lstat(path))
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _folder_locked(path: str) -> Iterator[None]:
+    """Keeps compare-and-replace of several processes apart; a lock on the folder leaves no lock file behind."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_quietly(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # The error that led here says more, and listings pass over what is left.

@@ -1,0 +1,95 @@
+"""Many requests in flight behind a plain iterator, with bounded memory."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_STOP_CHECK_SECONDS = 0.1
+
+
+def ordered_parallel(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[tuple[Item, Result]]:
+    """(item, work(item)) in the items' order; at most `2 × workers` results wait at a time."""
+    pending: deque[tuple[Item, Future[Result]]] = deque()
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="lakesweep-store")
+    try:
+        for item in items:
+            pending.append((item, pool.submit(work, item)))
+            if len(pending) >= 2 * workers:
+                first, future = pending.popleft()
+                yield first, future.result()
+        while pending:
+            first, future = pending.popleft()
+            yield first, future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _End:
+    """Closes a merged stream: one per worker."""
+
+
+def merged_streams(
+    sources: Sequence[Callable[[], Iterator[Result]]], workers: int, depth: int
+) -> Iterator[Result]:
+    """Everything that the sources yield, interleaved, each read by one of `workers` threads.
+
+    At most `depth` results wait. The first error of any source is raised; whoever stops early stops the threads.
+    """
+    results: queue.Queue[Result | _End | BaseException] = queue.Queue(depth)
+    waiting = iter(sources)
+    lock = threading.Lock()
+    stopped = threading.Event()
+
+    def hand_over(result: Result | _End | BaseException) -> bool:
+        while not stopped.is_set():
+            try:
+                results.put(result, timeout=_STOP_CHECK_SECONDS)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def read_sources() -> None:
+        try:
+            while not stopped.is_set():
+                with lock:
+                    source = next(waiting, None)
+                if source is None:
+                    break
+                for result in source():
+                    if not hand_over(result):
+                        return
+            hand_over(_End())
+        except BaseException as error:  # noqa: BLE001 - raised again by the reader
+            hand_over(error)
+
+    threads = [
+        threading.Thread(target=read_sources, name="lakesweep-list", daemon=True)
+        for _ in range(max(1, min(workers, len(sources))))
+    ]
+    for thread in threads:
+        thread.start()
+    running = len(threads)
+    try:
+        while running:
+            result = results.get()
+            if isinstance(result, _End):
+                running -= 1
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                yield result
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()

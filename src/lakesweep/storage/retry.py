@@ -1,0 +1,65 @@
+"""Trying again: bounded, with jitter, and only what is safe to repeat."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lakesweep.errors import StorageError, ThrottledError
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.translate import TRANSIENT
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+
+
+def is_transient(error: StorageError) -> bool:
+    """Whether the same request may go through a moment later (throttling is told apart)."""
+    return error.kind == TRANSIENT
+
+
+@dataclass(slots=True)
+class Patience:
+    """How often one request is tried again. Throttling is bounded by time, other trouble by a count."""
+
+    options: StorageOptions
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    random: Callable[[], float] = random.random
+    _transient: int = 0
+    _throttled: int = 0
+    _throttled_since: float | None = field(default=None)
+
+    def try_again(self, error: StorageError) -> bool:
+        """Waits and says True when another try is due; False when patience is at its end."""
+        if isinstance(error, ThrottledError):
+            return self.wait_out_throttling()
+        if not is_transient(error) or self._transient >= self.options.transient_retries:
+            return False
+        self._pause(self._transient)
+        self._transient += 1
+        return True
+
+    def wait_out_throttling(self) -> bool:
+        """The same for a request that was only partly throttled."""
+        now = self.clock()
+        if self._throttled_since is None:
+            self._throttled_since = now
+        if now - self._throttled_since >= self.options.throttle_patience_seconds:
+            return False
+        self._pause(self._throttled)
+        self._throttled += 1
+        return True
+
+    def renew(self) -> None:
+        """Forgets past trouble, since the last try brought something."""
+        self._transient = 0
+        self._throttled = 0
+        self._throttled_since = None
+
+    def _pause(self, tries: int) -> None:
+        # Full jitter: clients that failed together do not come back together.
+        longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(tries, 16))
+        self.sleep(longest * self.random())

@@ -1,0 +1,80 @@
+"""CopyObject, and its many-part form for objects above S3's limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from lakesweep.errors import StorageError
+from lakesweep.storage.s3_client import Reply, S3Client, error_of
+
+_LARGEST_SINGLE_COPY = 5 << 30
+_PART_BYTES = 1 << 30
+
+
+def copy_object(
+    client: S3Client,
+    source: str,
+    size: int,
+    target_key: str,
+    *,
+    largest_single_copy: int = _LARGEST_SINGLE_COPY,
+    part_bytes: int = _PART_BYTES,
+) -> None:
+    """Copies `source` (bucket/key) of `size` bytes to `target_key` in the client's bucket, on the server's side."""
+    what = f"copying s3://{source} to s3://{client.bucket}/{target_key}"
+    copy_source = {"x-amz-copy-source": "/" + quote(source, safe="/~")}
+    if size <= largest_single_copy:
+        _told(client.request("PUT", what, key=target_key, headers=copy_source), what)
+        return
+    started = client.request("POST", what, key=target_key, query={"uploads": ""})
+    upload_id = _field(started, "UploadId", what)
+    try:
+        parts: list[str] = []
+        for number, byte_range in enumerate(_ranges(size, part_bytes), start=1):
+            reply = client.request(
+                "PUT",
+                what,
+                key=target_key,
+                query={"partNumber": str(number), "uploadId": upload_id},
+                headers={**copy_source, "x-amz-copy-source-range": byte_range},
+            )
+            etag = _field(reply, "ETag", what)
+            parts.append(
+                f"<Part><PartNumber>{number}</PartNumber><ETag>{escape(etag)}</ETag></Part>"
+            )
+        body = f"<CompleteMultipartUpload>{''.join(parts)}</CompleteMultipartUpload>".encode()
+        done = client.request(
+            "POST", what, key=target_key, query={"uploadId": upload_id}, body=body
+        )
+        _told(done, what)
+    except BaseException:
+        client.request("DELETE", what, key=target_key, query={"uploadId": upload_id})
+        raise
+
+
+def _ranges(size: int, part_bytes: int) -> Iterator[str]:
+    for start in range(0, size, part_bytes):
+        yield f"bytes={start}-{min(start + part_bytes, size) - 1}"
+
+
+def _told(reply: Reply, what: str) -> ElementTree.Element:
+    """The answer's root; a copy that failed half-way is an error inside a 200."""
+    try:
+        root = ElementTree.fromstring(reply.content)
+    except ElementTree.ParseError as error:
+        raise StorageError(
+            f"{what}: the answer is no XML ({error}); the copy can't be relied on."
+        ) from error
+    if root.tag.rpartition("}")[2] == "Error":
+        raise error_of(Reply(0, reply.headers, reply.content), what)
+    return root
+
+
+def _field(reply: Reply, name: str, what: str) -> str:
+    for element in _told(reply, what).iter():
+        if element.tag.rpartition("}")[2] == name and element.text:
+            return element.text
+    raise StorageError(f"{what}: the answer holds no {name}; the copy was not made.")

@@ -1,0 +1,67 @@
+"""DeleteObjects: every key acknowledged by name, or its error kept."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
+from lakesweep.storage.s3_client import Reply, S3Client, error_of
+from lakesweep.storage.translate import error_from_reply
+from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+
+
+def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
+    """Deletes up to 1,000 keys in one call. A key that the answer does not name counts as failed, never as gone."""
+    what = f"deleting {len(keys)} objects in s3://{client.bucket}"
+    listed = "".join(f"<Object><Key>{escape(base + key)}</Key></Object>" for key in keys)
+    body = f'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{listed}</Delete>'.encode()
+    digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    reply = client.request(
+        "POST",
+        what,
+        query={"delete": ""},
+        headers={"Content-MD5": digest, "Content-Type": "application/xml"},
+        body=body,
+    )
+    return _outcomes(reply, what, base, keys)
+
+
+def _outcomes(reply: Reply, what: str, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
+    try:
+        root = ElementTree.fromstring(reply.content)
+    except ElementTree.ParseError as error:
+        raise StorageError(
+            f"{what}: the answer is no XML ({error}); the keys' fate is unknown."
+        ) from error
+    if _name(root) == "Error":
+        raise error_of(Reply(0, reply.headers, reply.content), what)
+    told: dict[str, DeleteOutcome] = {}
+    for child in root:
+        fields = {_name(part): part.text or "" for part in child}
+        key = fields.get("Key", "")
+        if not key.startswith(base):
+            continue
+        relative = key[len(base) :]
+        if _name(child) == "Deleted":
+            told.setdefault(relative, DeleteOutcome(relative, DeleteStatus.GONE))
+        elif _name(child) == "Error":
+            told[relative] = _refused(relative, fields.get("Code", ""), fields.get("Message", ""))
+    unknown = "the store's answer does not name this key, so its fate is unknown"
+    return [told.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, unknown) for key in keys]
+
+
+def _refused(key: str, code: str, message: str) -> DeleteOutcome:
+    error = error_from_reply(0, code, message, f"deleting {key!r}")
+    if isinstance(error, StorageDeniedError):
+        return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
+    if isinstance(error, ThrottledError):
+        return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
+    return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
+
+
+def _name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]

@@ -1,0 +1,277 @@
+"""The one client of all object stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import (
+    ObjectNotFoundError,
+    StorageError,
+    ThrottledError,
+    UnsupportedStoreError,
+)
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.bulk_delete import BulkDelete
+from lakesweep.storage.congestion import CongestionControl
+from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.parallel import merged_streams, ordered_parallel
+from lakesweep.storage.retry import Patience
+from lakesweep.storage.translate import NO_CONTAINER
+from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo
+
+__all__ = ["ObjectStore"]
+
+Result = TypeVar("Result")
+
+# Inside the class, `list` is the method.
+Outcomes: TypeAlias = list[DeleteOutcome]
+
+_LISTING_WORKERS = 16
+_PAGES_AHEAD = 4
+
+
+class ObjectStore:
+    """Objects below one root. Keys are relative to it and verbatim.
+
+    Synchronous and thread-safe; methods on many keys keep many requests in flight. What is safe to repeat is tried
+    again after transient errors; when the store says "slow down", fewer requests are made until it recovers.
+    Odd keys (`keys.py`) are listed, and refused by everything else.
+    """
+
+    def __init__(
+        self,
+        root: Location,
+        backend: Backend,
+        options: StorageOptions,
+        congestion: CongestionControl,
+    ) -> None:
+        self.root = root
+        self.backend = backend
+        self.options = options
+        self.congestion = congestion
+
+    def __repr__(self) -> str:
+        return f"ObjectStore({self.root.uri!r})"
+
+    @property
+    def supports_create_if_absent(self) -> bool:
+        """Whether `write(create=True)` is atomic here."""
+        return self.backend.supports_create_if_absent
+
+    def list(
+        self, prefix: str = "", *, start_after: str | None = None, end_at: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of `LISTING_SCHEMA`: every object whose key begins with `prefix`, in key order.
+
+        Azure accounts with a hierarchical namespace order keys by folder; all others by bytes.
+
+        Args:
+            prefix: a plain prefix, not a folder: `data/a` finds `data/ab`.
+            start_after: only keys that sort after this one.
+            end_at: only keys up to this one, itself included.
+
+        Raises:
+            StorageError: the listing could not be read to its end. It never just stops.
+        """
+        scan = KeyRange(prefix, start_after, end_at)
+        return merged_streams([lambda: self._scan(scan)], 1, _PAGES_AHEAD)
+
+    def list_many(self, prefixes: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """(prefix, batch) for all prefixes, many at once; batches of different prefixes come interleaved."""
+        ranges = [KeyRange(prefix) for prefix in prefixes]
+        return ((scan.prefix, batch) for scan, batch in self.list_ranges(ranges))
+
+    def list_ranges(self, ranges: Sequence[KeyRange]) -> Iterator[tuple[KeyRange, pa.RecordBatch]]:
+        """(range, batch) for all ranges, many at once; batches of different ranges come interleaved."""
+
+        def reader(scan: KeyRange) -> Callable[[], Iterator[tuple[KeyRange, pa.RecordBatch]]]:
+            return lambda: ((scan, batch) for batch in self._scan(scan))
+
+        workers = min(_LISTING_WORKERS, self.options.max_requests_in_flight)
+        return merged_streams([reader(scan) for scan in ranges], workers, _PAGES_AHEAD * workers)
+
+    def list_folder(self, prefix: str = "") -> Folder:
+        """The folders and objects directly below `prefix`, which is empty or ends in "/"."""
+        if prefix and not prefix.endswith("/"):
+            raise ValueError(f"a folder's prefix ends in '/': {prefix!r}")
+        return self._tried(prefix, lambda: self.backend.folder(prefix))
+
+    def first_key(self, prefix: str = "", *, start_after: str | None = None) -> str | None:
+        """The smallest key under `prefix` after `start_after`, or None."""
+        return self._tried(prefix, lambda: self.backend.first_key(prefix, start_after))
+
+    def read(self, key: str) -> bytes:
+        """The whole object."""
+        self._refuse_odd(key)
+        return self._tried(key, lambda: self.backend.get(key))
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """`length` bytes from `start`; fewer where the object ends before that, none past its end."""
+        self._refuse_odd(key)
+        if start < 0 or length < 0:
+            raise ValueError(f"a range begins and extends at 0 or more: {start}, {length}")
+        if length == 0:
+            return b""
+        return self._tried(key, lambda: self.backend.get_range(key, start, length))
+
+    def read_stream(self, key: str) -> Iterator[bytes]:
+        """The whole object in chunks. An error half-way raises; it is not tried again."""
+        self._refuse_odd(key)
+        return self.backend.stream(key)
+
+    def read_many(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """(key, whole object) in the order of `keys`, many at once."""
+        return ordered_parallel(self.read, keys, self._workers)
+
+    def stat(self, key: str) -> ObjectInfo:
+        """Size, time and etag of one object."""
+        self._refuse_odd(key)
+        return self._tried(key, lambda: self.backend.head(key))
+
+    def stat_many(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
+        """(key, what `stat` says) in the order of `keys`, many at once; None where there is no such object."""
+        return ordered_parallel(self._stat_or_none, keys, self._workers)
+
+    def write(
+        self, key: str, data: bytes, *, create: bool = False, if_match: str | None = None
+    ) -> ObjectInfo:
+        """Writes one object, wholly or not at all.
+
+        Args:
+            key: where to.
+            data: its bytes.
+            create: only if there is no such object yet.
+            if_match: only over the version with this etag.
+
+        Raises:
+            ObjectExistsError: `create`, and it is there.
+            PreconditionError: `if_match`, and another version is there.
+            UnsupportedStoreError: the store can't do it atomically.
+        """
+        self._refuse_odd(key)
+        if create and if_match is not None:
+            raise ValueError("create and if_match exclude each other")
+        # A conditional write whose answer was lost may have been done: repeating it would report a false conflict.
+        is_plain = not create and if_match is None
+        return self._tried(
+            key,
+            lambda: self.backend.put(key, data, create=create, if_match=if_match),
+            is_safe_to_repeat=is_plain,
+        )
+
+    def write_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
+        """Writes one object of any size from its chunks, wholly or not at all."""
+        self._refuse_odd(key)
+        with self.congestion.slot(_folder_of(key)):
+            return self.backend.put_stream(key, chunks)
+
+    def copy(self, source_key: str, target_key: str) -> None:
+        """Copies one object within this store, on the server's side."""
+        self._refuse_odd(source_key)
+        self._refuse_odd(target_key)
+        self._tried(target_key, lambda: self.backend.copy(source_key, target_key))
+
+    def copy_from(self, source: ObjectStore, source_key: str, target_key: str) -> None:
+        """Copies an object of another store to here: on the server's side where that is possible, else streamed."""
+        self._refuse_odd(source_key)
+        self._refuse_odd(target_key)
+        if source.options == self.options and self._tried(
+            target_key, lambda: self.backend.copy_from(source.backend, source_key, target_key)
+        ):
+            return
+        promised = source.stat(source_key).size
+        written = self.write_stream(target_key, source.read_stream(source_key))
+        if written.size != promised:
+            raise StorageError(
+                f"copying {source_key!r} to {self.root.child(target_key).uri} wrote {written.size} bytes where "
+                f"{promised} were promised; the copy can't be relied on."
+            )
+
+    def delete_many(self, keys: Sequence[str]) -> Outcomes:
+        """Deletes every key; one outcome for each, in the same order. Never raises for a single key's sake."""
+        return BulkDelete(self.backend, self.congestion, self.options).run(keys)
+
+    @property
+    def _workers(self) -> int:
+        return self.options.max_requests_in_flight
+
+    def _refuse_odd(self, key: str) -> None:
+        if is_odd_key(key):
+            raise UnsupportedStoreError(
+                f"key {key!r} in {self.root.uri} can't be carried unchanged; nothing was done with it.",
+                kind="odd-key",
+            )
+
+    def _stat_or_none(self, key: str) -> ObjectInfo | None:
+        try:
+            return self.stat(key)
+        except ObjectNotFoundError as error:
+            if error.kind == NO_CONTAINER:
+                raise
+            return None
+
+    def _tried(
+        self, key: str, action: Callable[[], Result], *, is_safe_to_repeat: bool = True
+    ) -> Result:
+        patience = Patience(self.options)
+        prefix = _folder_of(key)
+        while True:
+            try:
+                with self.congestion.slot(prefix):
+                    result = action()
+            except StorageError as error:
+                is_throttled = isinstance(error, ThrottledError)
+                if is_throttled:
+                    self.congestion.throttled(prefix)
+                if not (is_safe_to_repeat or is_throttled) or not patience.try_again(error):
+                    raise
+            else:
+                self.congestion.succeeded(prefix)
+                return result
+
+    def _scan(self, scan: KeyRange) -> Iterator[pa.RecordBatch]:
+        """One range's batches; a broken scan goes on after the last key it gave, where order allows that."""
+        patience = Patience(self.options)
+        prefix = _folder_of(scan.prefix)
+        start_after = scan.start_after
+        batches = self.backend.scan(scan.prefix, start_after)
+        while True:
+            try:
+                with self.congestion.slot(prefix):
+                    batch = next(batches, None)
+            except StorageError as error:
+                if isinstance(error, ThrottledError):
+                    self.congestion.throttled(prefix)
+                if not self.backend.is_key_ordered or not patience.try_again(error):
+                    raise
+                batches = self.backend.scan(scan.prefix, start_after)
+                continue
+            if batch is None:
+                return
+            self.congestion.succeeded(prefix)
+            patience.renew()
+            if batch.num_rows == 0:
+                continue
+            start_after = batch.column("key")[-1].as_py()
+            batch, is_past_end = self._cut(batch, scan.end_at)
+            if batch.num_rows:
+                yield batch
+            if is_past_end:
+                return
+
+    def _cut(self, batch: pa.RecordBatch, end_at: str | None) -> tuple[pa.RecordBatch, bool]:
+        if end_at is None:
+            return batch, False
+        is_inside = pc.less_equal(batch.column("key"), end_at)
+        cut = batch.filter(is_inside)
+        return cut, self.backend.is_key_ordered and cut.num_rows < batch.num_rows
+
+
+def _folder_of(key: str) -> str:
+    return key[: key.rfind("/") + 1]

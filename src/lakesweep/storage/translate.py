@@ -1,0 +1,166 @@
+"""The one place where foreign errors become ours, with no secret in the message."""
+
+from __future__ import annotations
+
+import errno
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import BotoCoreError, HTTPClientError
+from obstore import exceptions as obstore_errors
+
+from lakesweep.errors import (
+    LakesweepError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    PreconditionError,
+    StorageDeniedError,
+    StorageError,
+    ThrottledError,
+    UnsupportedStoreError,
+)
+
+# The kind of an error that may be gone when the same request is made again.
+TRANSIENT = "storage-unreachable"
+# The kind of an error about the bucket or container, not about one object in it.
+NO_CONTAINER = "container-not-found"
+
+_THROTTLE_STATUSES = frozenset({429, 503})
+_THROTTLE_CODES = frozenset(
+    {"SlowDown", "ServerBusy", "ThrottlingException", "Throttling", "TooManyRequests"}
+    | {"RequestLimitExceeded", "BandwidthLimitExceeded", "rateLimitExceeded", "SlowDownRead"}
+    | {"SlowDownWrite", "ServiceUnavailable", "OperationTimedOut"}
+)
+_TRANSIENT_CODES = frozenset(
+    {"InternalError", "RequestTimeout", "OperationAborted", "InternalServerError"}
+)
+_TRANSIENT_STATUSES = frozenset({408, 500, 502, 504})
+_DENIED_CODES = frozenset(
+    {
+        "AccessDenied",
+        "SignatureDoesNotMatch",
+        "InvalidAccessKeyId",
+        "ExpiredToken",
+        "AllAccessDisabled",
+    }
+    | {
+        "AuthenticationFailed",
+        "AuthorizationFailure",
+        "AuthorizationPermissionMismatch",
+        "InvalidToken",
+    }
+)
+_NO_CONTAINER_CODES = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_QUERY = re.compile(r"\?[^\s\"')]+")
+
+
+def scrubbed(text: str) -> str:
+    """One line of `text` without queries (they carry signatures) and without obstore's dump of its own state."""
+    text = text.split("\n\nDebug source", 1)[0]
+    return " ".join(_QUERY.sub("?…", text).split())[:500]
+
+
+def error_from_reply(status: int, code: str, message: str, what: str) -> LakesweepError:
+    """The error for a reply that was no success; `what` says what was tried on what."""
+    words = " ".join(part for part in (str(status) if status else "", code, message) if part)
+    text = f"{what} failed: {scrubbed(words)}"
+    if code in _NO_CONTAINER_CODES:
+        return ObjectNotFoundError(
+            f"{text}; check the bucket's or container's name.", kind=NO_CONTAINER
+        )
+    if status in _THROTTLE_STATUSES or code in _THROTTLE_CODES:
+        return ThrottledError(f"{text}; it asked us to slow down. Nothing more was done here.")
+    if status in (401, 403) or code in _DENIED_CODES:
+        return StorageDeniedError(f"{text}; check the credentials and their rights.")
+    if status == 404:
+        return ObjectNotFoundError(f"{text}.")
+    if status in (409, 412) or code == "PreconditionFailed":
+        return PreconditionError(f"{text}; nothing was written.")
+    if status == 501:
+        return UnsupportedStoreError(f"{text}; nothing was done.")
+    is_transient = status in _TRANSIENT_STATUSES or code in _TRANSIENT_CODES
+    return StorageError(f"{text}.", kind=TRANSIENT if is_transient else None)
+
+
+@contextmanager
+def obstore_errors_translated(what: str) -> Iterator[None]:
+    """Runs obstore calls; whatever they raise comes out as ours."""
+    try:
+        yield
+    except obstore_errors.AlreadyExistsError as error:
+        raise ObjectExistsError(
+            f"{what} failed: the object exists already; nothing was written."
+        ) from error
+    except obstore_errors.PreconditionError as error:
+        raise PreconditionError(
+            f"{what} failed: the store holds another version; nothing was written."
+        ) from error
+    except obstore_errors.NotSupportedError as error:
+        raise UnsupportedStoreError(
+            f"{what} is not possible here: {scrubbed(str(error))}"
+        ) from error
+    except ValueError as error:
+        raise UnsupportedStoreError(f"{what} is not possible: {scrubbed(str(error))}") from error
+    except (obstore_errors.BaseError, OSError) as error:
+        raise _from_text(
+            str(error), what, is_missing=isinstance(error, FileNotFoundError)
+        ) from error
+
+
+def _from_text(text: str, what: str, *, is_missing: bool) -> LakesweepError:
+    # obstore gives the reply as text only.
+    text = text.split("\n\nDebug source", 1)[0]
+    status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
+    if status is None and is_missing:
+        return ObjectNotFoundError(f"{what} failed: there is no such object.")
+    if status is None:
+        return StorageError(
+            f"{what} failed: {scrubbed(text)}; check the endpoint and the network.", kind=TRANSIENT
+        )
+    return error_from_reply(
+        int(status[1]), code[1] if code else "", message[1] if message else "", what
+    )
+
+
+@contextmanager
+def botocore_errors_translated(what: str) -> Iterator[None]:
+    """Runs calls into botocore; whatever they raise comes out as ours."""
+    try:
+        yield
+    except HTTPClientError as error:
+        raise StorageError(
+            f"{what} failed: {scrubbed(str(error))}; check the endpoint and the network.",
+            kind=TRANSIENT,
+        ) from error
+    except BotoCoreError as error:
+        raise StorageError(f"{what} failed: {scrubbed(str(error))}.") from error
+
+
+@contextmanager
+def os_errors_translated(what: str) -> Iterator[None]:
+    """Runs calls to the operating system; whatever they raise comes out as ours."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ObjectNotFoundError(f"{what} failed: there is no such file.") from error
+    except FileExistsError as error:
+        raise ObjectExistsError(
+            f"{what} failed: the file exists already; nothing was written."
+        ) from error
+    except PermissionError as error:
+        raise StorageDeniedError(
+            f"{what} failed: {error.strerror}; check the folder's rights."
+        ) from error
+    except (IsADirectoryError, NotADirectoryError) as error:
+        raise ObjectNotFoundError(f"{what} failed: {error.strerror}.") from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ObjectNotFoundError(
+                f"{what} failed: it is a symbolic link, which is no object."
+            ) from error
+        raise StorageError(f"{what} failed: {error.strerror or error}.") from error

@@ -1,0 +1,94 @@
+"""The values that storage takes and gives."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+
+from lakesweep.storage.keys import odd_mask
+
+LISTING_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("last_modified", pa.timestamp("us", "UTC")),
+        pa.field("etag", pa.string()),
+        pa.field("is_odd", pa.bool_(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """What the store says about one object. `etag` is verbatim, quotes included."""
+
+    key: str
+    size: int
+    last_modified: datetime | None
+    etag: str | None
+
+
+class DeleteStatus(enum.Enum):
+    """What became of one key."""
+
+    GONE = "gone"  # absent after the call
+    ALREADY_ABSENT = "already-absent"  # absent before it, where the store can tell
+    DENIED = "denied"
+    THROTTLED = "throttled"  # the store kept asking us to slow down; not deleted
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOutcome:
+    """One key's fate in a bulk delete, with the store's own words where it refused."""
+
+    key: str
+    status: DeleteStatus
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One level of a listing: the folders (each ending in "/") and the objects directly in it."""
+
+    folders: tuple[str, ...]
+    objects: pa.RecordBatch
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The keys under `prefix` after `start_after` (exclusive) up to `end_at` (inclusive); None is open."""
+
+    prefix: str
+    start_after: str | None = None
+    end_at: str | None = None
+
+
+def listing_batch(
+    keys: Sequence[str],
+    sizes: Sequence[int],
+    times_us: Sequence[int | None],
+    etags: Sequence[str | None],
+) -> pa.RecordBatch:
+    """A listing batch from plain columns; times are microseconds since 1970 in UTC."""
+    key_column = pa.array(keys, pa.string())
+    times = pa.array(times_us, pa.int64()).cast(pa.timestamp("us", "UTC"))
+    return pa.RecordBatch.from_arrays(
+        [
+            key_column,
+            pa.array(sizes, pa.int64()),
+            times,
+            pa.array(etags, pa.string()),
+            odd_mask(key_column),
+        ],
+        schema=LISTING_SCHEMA,
+    )
+
+
+def empty_listing() -> pa.RecordBatch:
+    """A listing batch with no rows."""
+    return listing_batch([], [], [], [])
