@@ -1,0 +1,122 @@
+"""The one-pass retention equals the rule as it is written down, over every path."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakesweep.domain.commits import (
+    BranchHead,
+    BranchId,
+    Commit,
+    CommitGraph,
+    CommitId,
+    HeadMove,
+    MetaRangeId,
+)
+from lakesweep.domain.retention import retained_commits
+from lakesweep.domain.rules import RetentionRules
+
+NOW = datetime(2024, 6, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+BRANCHES = [BranchId(name) for name in ("main", "dev", "fix")]
+
+# Ages are few and repeat, so that ties and exact thresholds come up; children may be older than their parents.
+ages = st.integers(0, 12)
+
+
+@st.composite
+def histories(draw):
+    size = draw(st.integers(1, 12))
+    names = draw(st.permutations([CommitId(f"c{n}") for n in range(size)]))
+    commits = []
+    for index, name in enumerate(names):
+        parents = (
+            draw(st.lists(st.sampled_from(names[:index]), max_size=2, unique=True)) if index else []
+        )
+        commits.append(
+            Commit(
+                name,
+                "",
+                "",
+                NOW - DAY * draw(ages),
+                MetaRangeId(""),
+                tuple(parents),
+                version=draw(st.sampled_from([0, 1])),
+            )
+        )
+    some_commit = st.sampled_from(names)
+    on_branches = draw(st.lists(st.sampled_from(BRANCHES), unique=True))
+    heads = [BranchHead(branch, draw(some_commit)) for branch in on_branches]
+    days = st.integers(-1, 12)
+    rules = RetentionRules(draw(days), draw(st.dictionaries(st.sampled_from(BRANCHES), days)))
+    moves = draw(
+        st.lists(
+            st.builds(
+                HeadMove,
+                st.sampled_from(BRANCHES),
+                some_commit,
+                ages.map(lambda age: NOW - DAY * age),
+            ),
+            max_size=3,
+        )
+    )
+    keep = draw(st.lists(some_commit, max_size=2))
+    return commits, heads, rules, moves, keep
+
+
+def by_the_letter(commits, heads, rules, moves, keep):
+    """Every start, every step of its path: is the main child on this path younger than this path's threshold?"""
+    graph = {commit.id: commit for commit in commits}
+    superseded = {commit.main_parent for commit in commits}
+    at_heads = {head.commit_id for head in heads}
+    dangling = [c for c in commits if c.id not in superseded and c.id not in at_heads]
+    # (commit that the path starts at, when its child was made, days)
+    starts = [(head.commit_id, None, rules.days_for(head.id)) for head in heads]
+    starts += [(move.commit_id, move.until, rules.days_for(move.branch_id)) for move in moves]
+    starts += [(leaf.id, leaf.creation_date, rules.default_retention_days) for leaf in dangling]
+
+    retained = at_heads | set(keep)
+    for commit_id, child_made_at, days in starts:
+        threshold = NOW - DAY * days
+        while commit_id is not None:
+            if child_made_at is not None and child_made_at > threshold:
+                retained.add(commit_id)
+            child_made_at = graph[commit_id].creation_date
+            commit_id = graph[commit_id].main_parent
+    return retained
+
+
+@given(histories())
+def test_one_pass_equals_the_rule_over_all_paths(history):
+    """No shortcut drops a commit, and none is kept without a path that says so."""
+    commits, heads, rules, moves, keep = history
+    result = retained_commits(CommitGraph(commits), heads, rules, NOW, moves, keep)
+    assert result.ids == by_the_letter(*history)
+
+
+@given(histories(), st.randoms())
+def test_the_order_of_commits_branches_and_moves_does_not_matter(history, random):
+    """Ids and order decide nothing (they do on a real server)."""
+    commits, heads, rules, moves, keep = history
+    expected = retained_commits(CommitGraph(commits), heads, rules, NOW, moves, keep).ids
+    for sequence in (commits, heads, moves, keep):
+        random.shuffle(sequence)
+    assert retained_commits(CommitGraph(commits), heads, rules, NOW, moves, keep).ids == expected
+
+
+@given(histories(), st.integers(0, 5))
+def test_longer_retention_never_drops_a_commit(history, more_days):
+    """Retained sets grow with the days, and shrink as time passes."""
+    commits, heads, rules, moves, keep = history
+    graph = CommitGraph(commits)
+    shorter = retained_commits(graph, heads, rules, NOW, moves, keep).ids
+    longer_rules = RetentionRules(
+        rules.default_retention_days + more_days,
+        {branch: days + more_days for branch, days in rules.branch_retention_days.items()},
+    )
+    assert shorter <= retained_commits(graph, heads, longer_rules, NOW, moves, keep).ids
+    later = NOW + DAY * more_days
+    assert retained_commits(graph, heads, rules, later, moves, keep).ids <= shorter
