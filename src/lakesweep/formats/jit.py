@@ -1,0 +1,54 @@
+"""The one place that names numba: a typed decorator for functions compiled to machine code.
+
+numba keeps compiled code on disk and compiles anew only when the file of *that* function changed, not when a function it
+calls did. A repaired bounds check would then live on in its callers' old code. So the cache folder carries a digest of
+all sources here: one changed byte and everything is compiled again.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+
+_F = TypeVar("_F", bound=Callable[..., object])
+
+
+def jitted(function: _F) -> _F:
+    """Compile `function` on its first call, without holding Python's lock while it runs.
+
+    Compiled code checks no index by itself: whoever writes such a function checks every bound before using it.
+    """
+    # numba makes the attributes of this module while it is imported, so type checkers do not see them.
+    settings: Any = numba.config
+    folder_before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(_cache_folder())
+    try:
+        return cast(_F, numba.njit(cache=True, nogil=True)(function))
+    finally:
+        settings.CACHE_DIR = folder_before
+
+
+@functools.cache
+def _cache_folder() -> Path:
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    beside = Path(__file__).parent / "__pycache__"
+    if named:
+        parent = Path(named)
+    elif os.access(beside if beside.exists() else beside.parent, os.W_OK):
+        parent = beside
+    else:
+        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakesweep"
+    return parent / f"jit-{_digest_of_sources()}"
+
+
+def _digest_of_sources() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
