@@ -12,11 +12,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .checksums import BodyChecksum, checksum_headers, decode_sum, open_checksum
-from .chunked import CHUNKED_PAYLOADS, decode_chunks
-from .errors import S3Error
-from .request import GatewayRequest
-from .sigv4 import UNSIGNED_PAYLOAD, Authenticated
+from lakesweep.lake.api.gateway.checksums import (
+    BodyChecksum,
+    checksum_headers,
+    decode_sum,
+    open_checksum,
+)
+from lakesweep.lake.api.gateway.chunked import CHUNKED_PAYLOADS, decode_chunks
+from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.request import GatewayRequest
+from lakesweep.lake.api.gateway.sigv4 import UNSIGNED_PAYLOAD, Authenticated
 
 __all__ = ["LARGEST_OBJECT_BYTES", "LARGEST_XML_BYTES", "read_document", "verified_body"]
 

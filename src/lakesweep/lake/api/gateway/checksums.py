@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import numba
 import numpy as np
 
-from .errors import S3Error
+from lakesweep.lake.api.gateway.errors import S3Error
 
 __all__ = ["BodyChecksum", "checksum_headers", "open_checksum"]
 
@@ -95,7 +95,7 @@ def _crc_table(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.array(table, np.uint64)
 
 
-@numba.njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]  # numba ships no types
+@numba.njit(nogil=True, cache=True)
 def _crc_of(data: Any, value: Any, table: Any) -> Any:
     for byte in data:
         value = table[(value ^ np.uint64(byte)) & np.uint64(0xFF)] ^ (value >> np.uint64(8))

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from .errors import S3Error
-from .sigv4 import EMPTY_SHA256, Authenticated, SigningKey
+from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.sigv4 import EMPTY_SHA256, Authenticated, SigningKey
 
 __all__ = ["CHUNKED_PAYLOADS", "ChunkedPayload", "decode_chunks"]
 

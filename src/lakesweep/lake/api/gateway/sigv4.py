@@ -11,21 +11,20 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
-from .errors import S3Error
-from .request import GatewayRequest, parse_query
+from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.request import GatewayRequest, parse_query
 
 __all__ = [
     "CLOCK_SKEW",
     "UNSIGNED_PAYLOAD",
     "Authenticated",
     "SigningKey",
-    "is_signed",
     "verify_request",
 ]
 
@@ -84,14 +83,6 @@ class _Claim:
         return self.expires_seconds is not None
 
 
-def is_signed(headers: Mapping[str, str], raw_query: str) -> bool:
-    """Whether a request carries an AWS signature of any kind, so that it is meant for the gateway."""
-    if headers.get("authorization", "").startswith("AWS"):
-        return True
-    names = {name for name, _ in parse_query(raw_query)}
-    return bool(names & {_QUERY_SIGNATURE, "X-Amz-Algorithm", "AWSAccessKeyId"})
-
-
 def verify_request(
     request: GatewayRequest, find_secret: Callable[[str], str | None], now: datetime
 ) -> Authenticated:
@@ -142,11 +133,10 @@ def _read_claim(request: GatewayRequest) -> _Claim:
 
 
 def _claim_of_header(request: GatewayRequest, authorization: str) -> _Claim:
-    fields = dict(
-        found.groups()
-        for part in authorization.removeprefix(ALGORITHM).split(",")
-        if (found := _AUTHORIZATION_FIELD.fullmatch(part))
-    )
+    fields: dict[str, str] = {}
+    for part in authorization.removeprefix(ALGORITHM).split(","):
+        if found := _AUTHORIZATION_FIELD.fullmatch(part):
+            fields[found[1]] = found[2]
     if fields.keys() != {"Credential", "SignedHeaders", "Signature"}:
         raise S3Error(
             "AuthorizationHeaderMalformed",

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final, TypeAlias
 from xml.etree import ElementTree
 
-from .errors import S3Error
+from lakesweep.lake.api.gateway.errors import S3Error
 
 __all__ = ["Document", "Node", "error_document", "format_time", "parse_document", "render_document"]
 

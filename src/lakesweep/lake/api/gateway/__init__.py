@@ -1,0 +1,1 @@
+"""The embedded lake's S3 gateway: repositories as buckets, `<ref>/<path>` as keys."""

@@ -1,0 +1,237 @@
+"""The S3 gateway as an ASGI application: bytes in, one call of the lake in a worker thread, bytes out."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lakesweep.errors import LakesweepError
+from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call
+from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.request import GatewayRequest, parse_query
+from lakesweep.lake.api.gateway.routing import find_handler
+from lakesweep.lake.api.gateway.sigv4 import verify_request
+from lakesweep.lake.api.gateway.translation import to_s3_error
+from lakesweep.lake.api.gateway.xml import error_document
+from lakesweep.lake.lake import Lake
+
+__all__ = ["DEFAULT_DOMAINS", "build_gateway"]
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_DOMAINS: Final = ("s3.local.lakefs.io",)
+# The socket hands over pieces of 64 KiB; a hop between threads for each would cost more than the copy.
+_BLOCK_BYTES: Final = 1024 * 1024
+# Transfers have threads of their own: many slow uploads must not keep the REST API waiting.
+_MOST_CALLS_AT_ONCE: Final = 64
+# A client that is still sending when it is refused sees a broken pipe instead of the refusal. This much is
+# read and thrown away, so that small bodies get their answer.
+_DRAINED_BYTES: Final = 1024 * 1024
+_DRAINING_SECONDS: Final = 2.0
+
+Clock = Callable[[], datetime]
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def build_gateway(
+    lake: Lake, *, domains: Sequence[str] = DEFAULT_DOMAINS, clock: Clock = _utc_now
+) -> ASGIApp:
+    """The gateway on a lake.
+
+    Args:
+        domains: hosts below which the first label is a bucket (`repo.s3.example.org`); elsewhere it is the
+            path's first segment.
+        clock: tells how far a signature's time is off.
+    """
+    return _Gateway(lake, tuple(domains), clock)
+
+
+class _Gateway:
+    def __init__(self, lake: Lake, domains: tuple[str, ...], clock: Clock) -> None:
+        self._lake = lake
+        self._domains = domains
+        self._clock = clock
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise ValueError(f"the gateway answers http requests, not {scope['type']}")
+        if self._limiter is None:  # belongs to the running event loop, so it is made inside one
+            self._limiter = anyio.CapacityLimiter(_MOST_CALLS_AT_ONCE)
+        request_id = secrets.token_hex(8).upper()
+        body = _IncomingBody(receive)
+        request = _read_request(scope, self._domains, body.from_thread())
+        response = await anyio.to_thread.run_sync(
+            partial(self._answer, request, request_id), limiter=self._limiter
+        )
+        if response.status >= 400:
+            await body.drain()
+        await _send_response(request, response, request_id, send, self._limiter)
+
+    def _answer(self, request: GatewayRequest, request_id: str) -> GatewayResponse:
+        try:
+            authenticated = verify_request(request, self._find_secret, self._clock())
+            _check_text(request)
+            handler = find_handler(request)
+            return handler(S3Call(self._lake, request, authenticated))
+        except S3Error as error:
+            return _error_response(request, error, request_id)
+        except LakesweepError as error:
+            told = to_s3_error(error)
+            if told.status == 500:
+                logger.error("request#%s %s failed", request_id, request.method, exc_info=error)
+            return _error_response(request, told, request_id)
+        except Exception:  # the last line of defence: the client gets an id, the log the reason
+            logger.exception("request#%s %s failed", request_id, request.method)
+            told = S3Error("InternalError", "We encountered an internal error. Please try again.")
+            return _error_response(request, told, request_id)
+
+    def _find_secret(self, access_key_id: str) -> str | None:
+        credentials = self._lake.authenticate(access_key_id)
+        return credentials.secret_access_key if credentials else None
+
+
+def _read_request(scope: Scope, domains: tuple[str, ...], body: Iterator[bytes]) -> GatewayRequest:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name = raw_name.decode("latin-1").lower()
+        value = raw_value.decode("utf-8", "surrogateescape")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    raw_path = scope["raw_path"].decode("latin-1")
+    raw_query = scope["query_string"].decode("latin-1")
+    path = unquote_to_bytes(raw_path).decode("utf-8", "surrogateescape").removeprefix("/")
+    bucket = _bucket_of_host(headers.get("host", ""), domains)
+    if bucket is None:
+        bucket, _, path = path.partition("/")
+    return GatewayRequest(
+        method=scope["method"],
+        raw_path=raw_path,
+        raw_query=raw_query,
+        headers=headers,
+        bucket=bucket,
+        key=path,
+        query=dict(parse_query(raw_query)),
+        body=body,
+    )
+
+
+def _check_text(request: GatewayRequest) -> None:
+    """Keys, query and headers are text: bytes that are no UTF-8 could not be told back to any client."""
+    try:
+        for text in (
+            request.bucket,
+            request.key,
+            *request.query.values(),
+            *request.headers.values(),
+        ):
+            text.encode()
+    except UnicodeEncodeError:
+        raise S3Error("InvalidURI", "The key, the query or a header is not valid UTF-8.") from None
+
+
+def _bucket_of_host(host: str, domains: tuple[str, ...]) -> str | None:
+    name = host.partition(":")[0].lower()
+    for domain in domains:
+        if name.endswith(f".{domain}"):
+            return name.removesuffix(f".{domain}")
+    return None
+
+
+class _IncomingBody:
+    """The request's body, read by the event loop, a block at a time, whenever a worker thread asks."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._is_complete = False
+
+    def from_thread(self) -> Iterator[bytes]:
+        while not self._is_complete:
+            yield anyio.from_thread.run(self._next_block)
+
+    async def drain(self) -> None:
+        left = _DRAINED_BYTES
+        with anyio.move_on_after(_DRAINING_SECONDS):
+            while left > 0 and not self._is_complete:
+                try:
+                    left -= len(await self._next_block())
+                except S3Error:
+                    return
+
+    async def _next_block(self) -> bytes:
+        block = bytearray()
+        while len(block) < _BLOCK_BYTES and not self._is_complete:
+            message = await self._next_message()
+            block += message.get("body", b"")
+            self._is_complete = not message.get("more_body", False)
+        return bytes(block)
+
+    async def _next_message(self) -> Message:
+        try:
+            message = await self._receive()
+        except HTTPException as error:  # the server's bounds on size and silence
+            self._is_complete = True
+            code = "EntityTooLarge" if error.status_code == 413 else "RequestTimeout"
+            raise S3Error(code, str(error.detail)) from None
+        if message["type"] == "http.disconnect":
+            self._is_complete = True
+            raise S3Error("IncompleteBody", "The client went away before the body was complete.")
+        return message
+
+
+def _error_response(request: GatewayRequest, error: S3Error, request_id: str) -> GatewayResponse:
+    document = error_document(error, request.resource, request_id)
+    headers = {"Content-Type": "application/xml"}
+    if error.status == 304:
+        return GatewayResponse(error.status)
+    return GatewayResponse(error.status, headers, document)
+
+
+async def _send_response(
+    request: GatewayRequest,
+    response: GatewayResponse,
+    request_id: str,
+    send: Callable[[Message], Awaitable[None]],
+    limiter: anyio.CapacityLimiter,
+) -> None:
+    headers = {"x-amz-request-id": request_id, **response.headers}
+    whole = response.body if isinstance(response.body, bytes) else None
+    if whole is not None and response.status not in (204, 304):
+        headers.setdefault("Content-Length", str(len(whole)))
+    encoded = [
+        (name.lower().encode("latin-1"), value.encode("utf-8", "surrogateescape"))
+        for name, value in headers.items()
+    ]
+    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
+    if request.method == "HEAD":
+        await send({"type": "http.response.body", "body": b""})
+    elif whole is not None:
+        await send({"type": "http.response.body", "body": whole})
+    else:
+        await _send_stream(response.body, send, limiter)
+
+
+async def _send_stream(
+    pieces: bytes | Iterator[bytes],
+    send: Callable[[Message], Awaitable[None]],
+    limiter: anyio.CapacityLimiter,
+) -> None:
+    stream = iter(pieces)
+    while (
+        piece := await anyio.to_thread.run_sync(next, stream, None, limiter=limiter)
+    ) is not None:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
