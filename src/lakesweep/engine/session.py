@@ -1,0 +1,60 @@
+"""Building a SparkSession, for the command line and the tests. Everything else is handed one."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from lakesweep.engine.startup import quick_start_options
+from lakesweep.java import find_java_home
+
+logger = logging.getLogger(__name__)
+
+# What a single machine needs and a cluster's own settings may override.
+LOCAL_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+DEFAULTS = {
+    # Arrow batches of cells are few and large; the JVM must not split or copy them row by row.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+def build_session(
+    *, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session on `master`, or over Spark Connect on `remote`, else on all cores of this machine."""
+    builder = SparkSession.builder.appName("lakesweep")
+    if remote is not None:
+        builder = builder.remote(remote)
+        settings = dict(DEFAULTS)
+    else:
+        master = master or (conf or {}).get("spark.master") or "local[*]"
+        builder = builder.master(master)
+        settings = DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
+        os.environ.setdefault("JAVA_HOME", str(find_java_home()))
+        # Workers must find the same packages as the driver does.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        if master.startswith("local"):
+            # Without it Spark looks the host's name up, which fails on machines that have none.
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            settings["spark.driver.extraJavaOptions"] = quick_start_options()
+    for key, value in (settings | dict(conf or {})).items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if remote is None:
+        session.sparkContext.setLogLevel("ERROR")
+    return session

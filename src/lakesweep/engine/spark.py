@@ -1,0 +1,129 @@
+"""The engine on Spark: DataFrame API only, so it runs on local threads, on a cluster and over Spark Connect."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import re
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lakesweep.engine.schemas import spark_ddl
+from lakesweep.engine.tasks import Meet, Scatter, Work
+from lakesweep.errors import LakesweepError
+
+_FROZEN = False
+
+
+class SparkEngine:
+    """Runs scatters as Spark jobs. One action per call: a frame is never computed twice by two actions."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._slots = _parallelism(spark)
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at the same time."""
+        return self._slots
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        """Do the work and bring its rows to the driver."""
+        if not scatter.items:
+            return scatter.schema.empty_table()
+        with _translated_errors():
+            return self._frame(scatter).toArrow().cast(scatter.schema)
+
+    def meet(
+        self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
+    ) -> pa.Table:
+        """Bring the cells of both sides together by partition, and collect what each meeting returns."""
+        self._spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+        met = (
+            self._frame(left)
+            .groupBy("partition")
+            .cogroup(self._frame(right).groupBy("partition"))
+            .applyInArrow(meet, schema=spark_ddl(schema))
+        )
+        with _translated_errors():
+            return met.toArrow().cast(schema)
+
+    def _frame(self, scatter: Scatter) -> DataFrame:
+        """The scatter as a lazy frame: items dealt out to tasks in turn, each task mapping its own."""
+        rows = pa.table(
+            {
+                "task": pa.array(
+                    [i % scatter.tasks for i in range(len(scatter.items))], pa.int32()
+                ),
+                "item": pa.array([pickle.dumps(item) for item in scatter.items], pa.binary()),
+            }
+        )
+        return (
+            self._spark.createDataFrame(rows)
+            .repartitionById(scatter.tasks, "task")
+            .select("item")
+            .mapInArrow(_Mapper(scatter.work), schema=spark_ddl(scatter.schema))
+        )
+
+
+class _Mapper:
+    """A work function as Spark calls it: unpickles the items and freezes the worker's imports once."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        global _FROZEN
+        if not _FROZEN:
+            # Spark's worker runs a full collection after every task; frozen modules are not walked again.
+            gc.freeze()
+            _FROZEN = True
+        items = (pickle.loads(item.as_buffer()) for b in batches for item in b.column("item"))
+        yield from self._work(items)
+
+
+class _translated_errors:
+    """Turns a failed task's exception back into ours, so that its message and exit status survive the JVM."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        if error is None or isinstance(error, LakesweepError) or not isinstance(error, Exception):
+            return
+        original = find_task_error(str(error))
+        if original is not None:
+            raise original from error
+
+
+def find_task_error(text: str) -> LakesweepError | None:
+    """The LakesweepError named in a task's traceback, rebuilt from its class and message."""
+    from lakesweep import errors
+
+    for name in errors.__all__:
+        marker = f"lakesweep.errors.{name}: "
+        at = text.rfind(marker)
+        if at >= 0:
+            message = text[at + len(marker) :].split("\n", 1)[0].strip()
+            cls: type[LakesweepError] = getattr(errors, name)
+            return cls(message)
+    return None
+
+
+def _parallelism(spark: SparkSession) -> int:
+    """Slots of the cluster, from its settings: Spark Connect has no SparkContext to ask."""
+    configured = spark.conf.get("spark.default.parallelism", "") or spark.conf.get(
+        "spark.cores.max", ""
+    )
+    if configured:
+        return max(1, int(configured))
+    local = re.fullmatch(r"local\[(\d+|\*).*\]", str(spark.conf.get("spark.master", "") or ""))
+    if local:
+        return (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
+    executors = int(spark.conf.get("spark.executor.instances", "4") or 4)
+    return max(1, executors * int(spark.conf.get("spark.executor.cores", "1") or 1))

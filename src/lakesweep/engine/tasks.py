@@ -1,0 +1,79 @@
+"""What an engine runs: work functions over items, and groups of their output met partition by partition.
+
+No pyspark here, so that work functions and runs can be tested without a JVM.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+# A work function does I/O on the items of one task and returns Arrow batches. It may run twice, or in two places
+# at once: whatever it writes has a name of its own, and only the names in its returned rows count.
+Work = Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]
+
+# A meeting gets one partition's cells of both sides and returns that partition's result rows.
+Meet = Callable[[pa.Table, pa.Table], pa.Table]
+
+CELL_SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("blob", pa.binary(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """Items, the work to do on them, the rows it yields, and over how many tasks to spread them."""
+
+    items: Sequence[Any]
+    work: Work
+    schema: pa.Schema
+    tasks: int
+
+    def __post_init__(self) -> None:
+        if self.tasks < 1:
+            raise ValueError(f"a scatter needs at least one task, got {self.tasks}")
+
+
+class Engine(Protocol):
+    """Runs scatters. Results are the rows of committed task output, collected on the driver: summaries, never objects."""
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at the same time."""
+        ...
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        """Do the work and bring its rows to the driver."""
+        ...
+
+    def meet(
+        self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
+    ) -> pa.Table:
+        """Bring the cells of both sides together by partition, and collect what each meeting returns."""
+        ...
+
+
+def tasks_for(items: int, slots: int, *, at_most: int, per_task: int = 1) -> int:
+    """A task count that keeps every slot busy and gives each task enough to be worth starting."""
+    wanted = math.ceil(items / per_task)
+    return max(1, min(wanted, at_most, max(slots * 4, 1)))
+
+
+def chunked(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Lists of up to `size` items."""
+    chunk: list[Any] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,1 @@
+"""Runs: mark → plan → sweep, backup, restore, and the records that they leave."""

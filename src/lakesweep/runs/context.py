@@ -1,0 +1,102 @@
+"""What a run works with: the catalog, the store, the engine, the clocks. Built once, handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Engine
+from lakesweep.errors import ConfigError
+from lakesweep.runs.phases import Phases
+from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectStore, StorageOptions
+
+
+def utc_now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """Most tasks for reading ranges and most partitions of the anti-join; fewer where there is less to do."""
+
+    range_tasks: int = 50
+    partitions: int = 200
+    list_tasks: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One repository, and everything that a run on it needs."""
+
+    repository: Repository
+    profile: ServerProfile
+    client: LakeFSClient
+    target: Target
+    engine: Engine
+    phases: Phases
+    parallelism: Parallelism = Parallelism()
+    margins: SafetyMargins = SAFETY_FULL
+    use_lease: bool = True
+    clock: Callable[[], datetime] = field(default=utc_now)
+
+    @property
+    def name(self) -> str:
+        """The repository's id."""
+        return self.repository.id
+
+    @property
+    def store(self) -> ObjectStore:
+        """The object store, rooted at the storage namespace."""
+        return self.target.open()
+
+
+def open_repository(
+    client: LakeFSClient,
+    repository: str,
+    storage: StorageOptions,
+    engine: Engine,
+    *,
+    namespace_root: str | None = None,
+    parallelism: Parallelism | None = None,
+    margins: SafetyMargins = SAFETY_FULL,
+    use_lease: bool = True,
+    clock: Callable[[], datetime] = utc_now,
+) -> RunContext:
+    """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
+    name = repository_name(repository)
+    found = client.repository(name)
+    if found.read_only:
+        raise ConfigError(
+            f"The repository {name} is read-only, so its server refuses to prepare a collection. Nothing was touched.",
+            kind="read-only",
+        )
+    namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
+    return RunContext(
+        repository=found,
+        profile=client.profile(found.storage_id),
+        client=client,
+        target=Target(namespace, storage, namespace_root),
+        engine=engine,
+        phases=Phases(name),
+        parallelism=parallelism or Parallelism(),
+        margins=margins,
+        use_lease=use_lease,
+        clock=clock,
+    )
+
+
+def repository_name(text: str) -> str:
+    """`example-repo`, also when written `lakefs://example-repo`."""
+    name = text.removeprefix("lakefs://").strip("/")
+    if not name or "/" in name:
+        raise ConfigError(
+            f"{text!r} is not a repository: write example-repo or lakefs://example-repo. Nothing was touched.",
+            kind="bad-repository",
+        )
+    return name

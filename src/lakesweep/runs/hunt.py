@@ -1,0 +1,218 @@
+"""The hunt for garbage: which candidates to look at, against which references, in a clean or an optimised run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from lakesweep.domain.cutoff import Cutoff
+from lakesweep.domain.verdicts import EMPTY, Tally, Totals
+from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.judging import Judged, judge_candidates, parse_parts
+from lakesweep.runs.listing import Listed, list_namespace
+from lakesweep.runs.live import LiveRead
+from lakesweep.runs.paths import RANGE_CACHE, RunFolder, RunId
+from lakesweep.runs.request import Flow, MarkRequest, What
+from lakesweep.runs.saved import (
+    NotUsable,
+    SavedRun,
+    event_files,
+    load_range_index,
+    load_saved_run,
+)
+from lakesweep.runs.slices import Slices, find_slices, last_read_slice
+from lakesweep.runs.work.candidates import Candidate, ExpiredRange, SavedFile
+from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
+from lakesweep.runs.work.parts import Part
+from lakesweep.runs.work.references import CANARY, RESTORED, AddressList, Reference
+from lakesweep.runs.work.verdicts import Judge
+
+logger = logging.getLogger(__name__)
+
+# lakeFS starts a new slice every hour. A server told to keep slices open for longer is read again by the clean runs.
+SLICE_MAX_AGE = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the hunt brought in."""
+
+    flow: Flow
+    listed: Listed | None
+    slices: Slices | None
+    judged: Judged
+    garbage: list[Part]
+    young: list[Part]
+    dated: dict[str, Tally]
+    notes: tuple[str, ...]
+
+    def totals(self, kept: list[Part]) -> Totals:
+        """The account of every listed object. Candidates that no listing brought are no part of it."""
+        if self.listed is None or self.flow is Flow.OPTIMIZED:
+            return EMPTY
+        t = self.judged.tallies
+        expired, unreferenced = t["expired"], t["unreferenced"]
+        saved = Tally(sum(p.rows for p in kept), sum(p.bytes for p in kept))
+        return Totals(
+            listed=self.listed.listed,
+            live=t["live"] + saved,
+            young=t["young"],
+            protected=self.listed.protected + t["protected"],
+            expired=expired,
+            unreferenced=Tally(
+                unreferenced.objects - saved.objects, unreferenced.bytes - saved.bytes
+            ),
+        )
+
+
+class Hunt:
+    """One search for garbage: which candidates, against which references."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        request: MarkRequest,
+        live: LiveRead,
+        run_id: RunId,
+        cutoff: Cutoff,
+    ) -> None:
+        self._context = context
+        self._what = request.what
+        self._live = live
+        self._folder = RunFolder(run_id)
+        self._cutoff = cutoff
+        self._flow, self._previous, self._notes = self._decide_flow(request)
+
+    def run(self, canaries: tuple[str, ...]) -> Found:
+        """List, judge, and look up the age of what came without one."""
+        context, live, what = self._context, self._live, self._what
+        listed, slices = self._list()
+        candidates: list[Candidate] = list(listed.parts) if listed else []
+        events = event_files(context.store)
+        if self._needs_expired_candidates():
+            candidates += [ExpiredRange(r, n) for r, n in live.expired_ranges.items()]
+        if self._previous is not None:
+            candidates += [SavedFile(key) for key in self._previous.files]
+            candidates += [SavedFile(e.key) for e in events if e.kind == RESTORED]
+        references = live.references(
+            load_range_index(context.store),
+            expired_are_live=what is What.UNCOMMITTED,
+            with_expired=what is What.ALL,
+        )
+        more: list[Reference] = [AddressList("canaries", canaries, CANARY)]
+        if self._needs_expired_candidates():
+            more += events
+        with context.phases.phase("judge") as step:
+            judged = judge_candidates(
+                context,
+                [*references, *more],
+                candidates,
+                Judge(context.target, self._folder.verdicts, self._cutoff.at),
+                expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
+                expected_candidates=listed.listed.objects if listed else live.committed_entries,
+                cache_folder=RANGE_CACHE,
+            )
+            live.staged.assert_rows_read(judged.staged_rows)
+            _refuse_nothing_live(context, live, judged)
+            step.items = sum(t.objects for t in judged.tallies.values())
+            step.said = ", ".join(
+                f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
+            )
+        dated, old, young = self._date(judged.undated)
+        return Found(
+            flow=self._flow,
+            listed=listed,
+            slices=slices,
+            judged=judged,
+            garbage=[*judged.garbage, *old],
+            young=[*judged.young, *young],
+            dated=dated,
+            notes=self._notes,
+        )
+
+    def saved(self, found: Found, kept: list[Part]) -> SavedRun | None:
+        """What the next run may build on once this one is swept; a run over committed data leaves nothing."""
+        if found.slices is None:
+            return None
+        previous = self._previous
+        margin = self._cutoff.min_age
+        settled = last_read_slice(
+            found.slices.slices, self._cutoff.reference_time, SLICE_MAX_AGE, margin
+        )
+        return SavedRun(
+            run_id=self._folder.run_id,
+            repository=self._context.name,
+            namespace=self._context.store.root.uri,
+            last_slice=settled,
+            files=(*self._live.staged.files, *(p.key for p in (*found.young, *kept))),
+            runs_since_clean=previous.runs_since_clean + 1 if previous is not None else 0,
+        )
+
+    def _decide_flow(self, request: MarkRequest) -> tuple[Flow, SavedRun | None, tuple[str, ...]]:
+        if request.what is What.COMMITTED or request.flow is Flow.CLEAN:
+            return Flow.CLEAN, None, ()
+        saved = load_saved_run(self._context.store, self._context.name)
+        if isinstance(saved, NotUsable):
+            note = f"a clean run, because {saved.why}"
+            logger.info("repo#%s %s", self._context.name, note)
+            return Flow.CLEAN, None, (note,)
+        return Flow.OPTIMIZED, saved, (f"builds on run {saved.run_id}",)
+
+    def _needs_expired_candidates(self) -> bool:
+        """Without a full listing, the expired come from the ranges of expired commits."""
+        return self._what is What.COMMITTED or (
+            self._what is What.ALL and self._flow is Flow.OPTIMIZED
+        )
+
+    def _list(self) -> tuple[Listed | None, Slices | None]:
+        if self._what is What.COMMITTED:
+            return None, None
+        with self._context.phases.phase("list") as step:
+            slices = find_slices(self._context.store)
+            since = self._previous.last_slice if self._previous is not None else ""
+            listed = list_namespace(
+                self._context, slices.prefixes(since=since), self._folder.listing
+            )
+            step.items = listed.listed.objects
+            step.said = f"{listed.listed} in {len(slices.slices)} slices"
+        return listed, slices
+
+    def _date(self, undated: list[Part]) -> tuple[dict[str, Tally], list[Part], list[Part]]:
+        """Ask the store for the age of candidates from saved lists; those that are gone drop out."""
+        if not undated:
+            return {}, [], []
+        context = self._context
+        scatter = Scatter(
+            [part.key for part in undated],
+            partial(date_parts, context.target, self._folder.verdicts, self._cutoff.at),
+            DATED_SCHEMA,
+            tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
+        )
+        rows = context.engine.collect(scatter).to_pylist()
+        tallies: dict[str, Tally] = {}
+        parts: dict[str, list[Part]] = {"old": [], "young": [], "absent": []}
+        for row in rows:
+            tallies[row["verdict"]] = tallies.get(row["verdict"], Tally()) + Tally(
+                row["objects"], row["bytes"]
+            )
+            parts[row["verdict"]] += parse_parts(row["written"])
+        if sum(t.objects for t in tallies.values()) != sum(p.rows for p in undated):
+            raise UnsafeToSweepError(
+                f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",
+                kind="not-conserved",
+            )
+        return tallies, parts["old"], parts["young"]
+
+
+def _refuse_nothing_live(context: RunContext, live: LiveRead, judged: Judged) -> None:
+    """An empty live set beside a repository that has entries is a reader gone blind, not an empty lake."""
+    if judged.live_references == 0 and sum(live.live_ranges.values()) > 0:
+        raise UnsafeToSweepError(
+            f"{context.name} has {sum(live.live_ranges.values())} committed entries, and none of them lies in "
+            f"{context.store.root.uri}. Nothing was deleted. Is this the repository's storage namespace?",
+            kind="nothing-live",
+        )

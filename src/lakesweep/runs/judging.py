@@ -1,0 +1,197 @@
+"""Bring candidates and references together, and prove that every one of them was counted once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lakesweep.domain.commits import RangeId
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.cells import Hashes
+from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.work import candidates as cand
+from lakesweep.runs.work import references as refs
+from lakesweep.runs.work.candidates import Candidate, ListedPart, read_candidates
+from lakesweep.runs.work.parts import Part
+from lakesweep.runs.work.references import Reference, read_references
+from lakesweep.runs.work.verdicts import MET_SCHEMA, VERDICTS, Judge
+
+# A meeting holds both sides of its partition in memory (feasibility.md, section 7).
+_CANDIDATES_PER_PARTITION = 1_000_000
+_REFERENCES_PER_PARTITION = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of one meeting of all candidates with all references."""
+
+    tallies: dict[str, Tally]
+    duplicates: Tally
+    live_references: int
+    garbage: list[Part]
+    undated: list[Part]
+    young: list[Part]
+    kept: list[Part]
+    packs: dict[
+        RangeId, tuple[str, int]
+    ]  # ranges read afresh: where their hashes are now, and how many
+    dead_canaries: Hashes
+    staged_rows: int
+
+
+def judge_candidates(
+    context: RunContext,
+    references: Sequence[Reference],
+    candidates: Sequence[Candidate],
+    judge: Judge,
+    *,
+    expected_references: int,
+    expected_candidates: int,
+    cache_folder: str,
+) -> Judged:
+    """Run the anti-join. The expected sizes only choose the number of partitions."""
+    slots = context.engine.slots
+    partitions = max(
+        math.ceil(expected_candidates / _CANDIDATES_PER_PARTITION),
+        math.ceil(expected_references / _REFERENCES_PER_PARTITION),
+        min(slots, 1 + (expected_candidates + expected_references) // 100_000),
+    )
+    partitions = min(partitions, max(context.parallelism.partitions, 1))
+    left = Scatter(
+        _in_tasks(references),
+        partial(read_references, context.target, partitions, cache_folder),
+        CELL_SCHEMA,
+        tasks_for(len(references), slots, at_most=context.parallelism.range_tasks, per_task=4),
+    )
+    right = Scatter(
+        list(candidates),
+        partial(read_candidates, context.target, partitions),
+        CELL_SCHEMA,
+        tasks_for(len(candidates), slots, at_most=context.parallelism.partitions),
+    )
+    met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
+    return _add_up(met, references, candidates)
+
+
+def _in_tasks(references: Sequence[Reference]) -> list[Reference]:
+    """References in an order that deals large ranges out evenly, and keeps those of one pack in one task's reach."""
+
+    def weight(item: Reference) -> tuple[str, int]:
+        return (getattr(item, "pack", ""), -getattr(item, "count", 0))
+
+    return sorted(references, key=weight)
+
+
+def _add_up(
+    met: pa.Table, references: Sequence[Reference], candidates: Sequence[Candidate]
+) -> Judged:
+    sums = {
+        name: sum(met.column(name).to_pylist())
+        for name in MET_SCHEMA.names
+        if MET_SCHEMA.field(name).type == pa.int64()
+    }
+    counts = _streams(met, "reference_counts", refs.COUNTS_SCHEMA)
+    _check_references(counts, references, sums)
+    _check_candidates(_streams(met, "candidate_counts", cand.COUNTS_SCHEMA), candidates, sums)
+    dead = [
+        np.frombuffer(blob, dtype=np.uint64) for blob in met.column("dead_canaries").to_pylist()
+    ]
+    return Judged(
+        tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in VERDICTS},
+        duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
+        live_references=sums["live_references"],
+        garbage=_parts(met, "garbage_parts"),
+        undated=_parts(met, "undated_parts"),
+        young=_parts(met, "young_parts"),
+        kept=_parts(met, "kept_parts"),
+        packs={
+            RangeId(row["item"].removeprefix("range:")): (row["pack"], row["promised"])
+            for row in counts
+            if row["pack"]
+        },
+        dead_canaries=np.concatenate(dead) if dead else np.empty(0, dtype=np.uint64),
+        staged_rows=sum(row["entries"] for row in counts if row["item"].startswith("staged:")),
+    )
+
+
+def _check_references(
+    counts: list[dict[str, Any]], references: Sequence[Reference], sums: dict[str, int]
+) -> None:
+    """Every range, page and list arrived once and whole, and what was sent is what was received."""
+    _check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
+    sent: Counter[int] = Counter()
+    for row in counts:
+        sent[row["kind"]] += row["sent"]
+        if row["promised"] is not None and row["promised"] != row["entries"]:
+            raise _doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
+    for kind, received in ((refs.LIVE, "live_references"), (refs.EXPIRED, "expired_references")):
+        if sent[kind] != sums[received]:
+            raise _doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
+    if sent[refs.CANARY] != sums["canaries"]:
+        raise _doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
+
+
+def _check_candidates(
+    counts: list[dict[str, Any]], candidates: Sequence[Candidate], sums: dict[str, int]
+) -> None:
+    _check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
+    rows = {str(row["item"]): row["rows"] for row in counts}
+    for item in candidates:
+        if isinstance(item, ListedPart) and rows[item.name] != item.rows:
+            raise _doubt(f"{item.key} held {rows[item.name]} rows, {item.rows} were listed into it")
+    judged = sum(sums[v] for v in VERDICTS) + sums["duplicates"]
+    judged_bytes = sum(sums[f"{v}_bytes"] for v in VERDICTS) + sums["duplicate_bytes"]
+    sent_bytes = sum(row["bytes"] for row in counts)
+    if sum(rows.values()) != judged or sent_bytes != judged_bytes:
+        raise _doubt(
+            f"{sum(rows.values())} candidates of {sent_bytes} bytes were sent, "
+            f"{judged} of {judged_bytes} bytes got a verdict"
+        )
+
+
+def _check_once(what: str, seen: Iterable[str], wanted: Iterable[str]) -> None:
+    missing = Counter(wanted)
+    missing.subtract(Counter(seen))
+    wrong = [name for name, left in missing.items() if left]
+    if wrong:
+        raise _doubt(
+            f"{len(wrong)} {what} items were not counted exactly once, the first: {wrong[0]}"
+        )
+
+
+def _doubt(what: str) -> UnsafeToSweepError:
+    return UnsafeToSweepError(
+        f"The numbers do not add up: {what}. Nothing was deleted. Run again; if it happens twice, report it.",
+        kind="not-conserved",
+    )
+
+
+def _streams(met: pa.Table, column: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for blob in met.column(column).to_pylist():
+        with pa.ipc.open_stream(blob) as reader:
+            for batch in reader:
+                rows.extend(batch.cast(schema).to_pylist())
+    return rows
+
+
+def _parts(met: pa.Table, column: str) -> list[Part]:
+    return [part for text in met.column(column).to_pylist() for part in parse_parts(text)]
+
+
+def parse_parts(text: str) -> list[Part]:
+    """Parts as work functions name them: a line each, "key rows bytes"."""
+    parts = []
+    for line in filter(None, text.split("\n")):
+        key, rows, size = line.rsplit(" ", 2)
+        parts.append(Part(key, int(rows), int(size)))
+    return parts

@@ -1,0 +1,244 @@
+"""One collector at a time for a repository.
+
+A lease is a numbered file made with create-if-absent; the highest number holds. Taking over a stale lease is making
+the next number, which only one taker can. The owner alone rewrites its own file (to renew and to release it), so no
+store needs more than create-if-absent.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import threading
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+
+from lakesweep.domain.durations import format_time
+from lakesweep.errors import (
+    ObjectExistsError,
+    ObjectNotFoundError,
+    StorageError,
+    UnsafeToSweepError,
+    UnsupportedStoreError,
+)
+from lakesweep.runs.paths import OWN
+from lakesweep.storage import ObjectInfo, ObjectStore
+
+logger = logging.getLogger(__name__)
+
+FOLDER = f"{OWN}lease/"
+# Longer than the time that a batch stays authorised: when a lease runs out, its owner's last batch has run out too.
+LIFE = timedelta(minutes=15)
+_RENEW_EVERY_SECONDS = LIFE.total_seconds() / 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    number: int
+    owner: str
+    host: str
+    pid: int
+    purpose: str
+    released: bool
+    renewed_at: datetime | None
+
+
+class Lease:
+    """Held while a run works. `store_time` is the store's clock at the moment the lease was made."""
+
+    def __init__(self, store: ObjectStore, repository: str, purpose: str) -> None:
+        self._store = store
+        self._repository = repository
+        self._purpose = purpose
+        self._owner = uuid.uuid4().hex
+        self._number = 0
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.store_time: datetime | None = None
+
+    def __enter__(self) -> Lease:
+        if not self._store.supports_create_if_absent:
+            raise UnsupportedStoreError(
+                f"The store of {self._repository} can't create a file only if it is absent, so two collectors could run at "
+                "once. Nothing was touched. Make sure that no other collector runs, then give --no-lease with the "
+                "repository's name.",
+                kind="no-lease",
+            )
+        self._take()
+        self._thread = threading.Thread(target=self._renew, name="lakesweep-lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        try:
+            if self._highest().owner == self._owner:
+                self._write(released=True)
+        except StorageError as failure:
+            logger.warning("repo#%s the lease could not be released: %s", self._repository, failure)
+
+    def assert_held(self) -> None:
+        """Refuse to go on when another collector has taken over."""
+        held = self._highest()
+        if held.owner != self._owner:
+            raise UnsafeToSweepError(
+                f"The lease on {self._repository} was lost to another collector ({held.purpose} on {held.host}, process "
+                f"{held.pid}). No further object was deleted. Let that run end, then `lakesweep runs resume`.",
+                kind="lease-lost",
+            )
+
+    def _take(self) -> None:
+        probe = self._store_now()
+        held = self._highest()
+        if held.number and not held.released and not self._is_stale(held, probe):
+            until = held.renewed_at + LIFE if held.renewed_at else None
+            raise UnsafeToSweepError(
+                f"Another collector works on {self._repository}: {held.purpose} on {held.host}, process {held.pid}. "
+                f"Nothing was deleted. Wait for it, or, if it died, until its lease runs out"
+                f"{f' at {format_time(until)}' if until else ''}.",
+                kind="lease-held",
+            )
+        self._number = held.number + 1
+        try:
+            info = self._store.write(self._key(self._number), self._content(False), create=True)
+        except ObjectExistsError as error:
+            raise UnsafeToSweepError(
+                f"Another collector took the lease on {self._repository} at this moment. Nothing was deleted. Run again later.",
+                kind="lease-held",
+            ) from error
+        self.store_time = self._time_of(info)
+        self._forget_older()
+
+    def _renew(self) -> None:
+        while not self._stop.wait(_RENEW_EVERY_SECONDS):
+            try:
+                if self._highest().owner != self._owner:
+                    return  # lost; assert_held tells the run
+                self._write(released=False)
+            except StorageError as failure:
+                logger.warning(
+                    "repo#%s the lease could not be renewed: %s", self._repository, failure
+                )
+
+    def _is_stale(self, held: _Held, now: datetime) -> bool:
+        if held.renewed_at is not None and held.renewed_at + LIFE < now:
+            return True
+        return held.host == _process_space() and not _is_alive(held.pid)
+
+    def _highest(self) -> _Held:
+        keys = [
+            key
+            for batch in self._store.list(FOLDER)
+            for key in batch.column("key").to_pylist()
+            if key.removeprefix(FOLDER).removesuffix(".json").isdigit()
+        ]
+        if not keys:
+            return _Held(0, "", "", 0, "", True, None)
+        key = max(keys)
+        number = int(key.removeprefix(FOLDER).removesuffix(".json"))
+        try:
+            info = self._store.stat(key)
+            values = json.loads(self._store.read(key))
+            return _Held(
+                number,
+                str(values["owner"]),
+                str(values["host"]),
+                int(values["pid"]),
+                str(values["purpose"]),
+                bool(values["released"]),
+                info.last_modified,
+            )
+        except ObjectNotFoundError:
+            # Its owner's successor removed it between listing and reading; look again.
+            return self._highest()
+        except (ValueError, KeyError, TypeError):
+            # Being written, or damaged: treat as held until it runs out.
+            return _Held(
+                number,
+                "?",
+                "?",
+                0,
+                "an unreadable lease",
+                False,
+                self._store.stat(key).last_modified,
+            )
+
+    def _store_now(self) -> datetime:
+        """The store's clock: the time it gives to an object written now."""
+        key = f"{OWN}clock/{self._owner}.json"
+        info = self._store.write(key, b"{}")
+        try:
+            return self._time_of(info)
+        finally:
+            self._store.delete_many([key])
+
+    def _time_of(self, info: ObjectInfo) -> datetime:
+        time = info.last_modified or self._store.stat(info.key).last_modified
+        if time is None:
+            raise UnsafeToSweepError(
+                f"The store of {self._repository} gives no time of modification, so no object's age can be told. "
+                "Nothing was deleted.",
+                kind="no-times",
+            )
+        return time
+
+    def _forget_older(self) -> None:
+        older = [
+            key
+            for batch in self._store.list(FOLDER)
+            for key in batch.column("key").to_pylist()
+            if key < self._key(self._number)
+        ]
+        if older:
+            self._store.delete_many(older)
+
+    def _write(self, *, released: bool) -> None:
+        self._store.write(self._key(self._number), self._content(released))
+
+    def _content(self, released: bool) -> bytes:
+        values = {
+            "owner": self._owner,
+            "host": _process_space(),
+            "pid": os.getpid(),
+            "purpose": self._purpose,
+            "released": released,
+        }
+        return json.dumps(values).encode()
+
+    @staticmethod
+    def _key(number: int) -> str:
+        return f"{FOLDER}{number:012d}.json"
+
+
+def _process_space() -> str:
+    """This host, and within it the boot and the process namespace that make a process id mean something."""
+    parts = [socket.gethostname()]
+    try:
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        parts.append(os.readlink("/proc/self/ns/pid"))
+    except OSError:
+        # Not Linux: a host name alone can't tell containers apart, so no process is ever told to be dead.
+        parts.append(uuid.uuid4().hex)
+    return " ".join(parts)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

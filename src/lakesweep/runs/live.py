@@ -1,0 +1,189 @@
+"""Read what is live, in the one order that is safe (DESIGN section 2, rule 4).
+
+Pending uploads, then staged entries, then tracked copies (the server's list has them in this order), then commits,
+then ranges. Linking moves an object from pending to staged, a commit from staged to committed, a rename from one
+staged entry to a tracked copy: whatever moves while we read moves towards what is read later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.ranges import distinct_ranges
+from lakesweep.catalogs.lakefs.retained import server_retained_commits
+from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
+from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
+from lakesweep.domain.retention import retained_commits
+from lakesweep.domain.rules import RetentionRules
+from lakesweep.errors import CatalogNotFoundError, ConfigError
+from lakesweep.formats.sstable import open_table
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.work.references import EXPIRED, LIVE, RangeReference, Reference, StagedFile
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """What besides the rules keeps a commit's objects alive."""
+
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRead:
+    """What is live, as files still to be read on the engine: the server's staged list, and ranges with their counts."""
+
+    staged: UncommittedList
+    refs: Refs
+    rules: RetentionRules | None
+    retained: frozenset[CommitId]
+    expired: frozenset[CommitId]
+    live_ranges: dict[RangeId, int]
+    expired_ranges: dict[RangeId, int]  # in expired commits and in no retained one
+    notes: tuple[str, ...] = ()
+
+    @property
+    def committed_entries(self) -> int:
+        """Entries in all ranges that were read."""
+        return sum(self.live_ranges.values()) + sum(self.expired_ranges.values())
+
+    def references(
+        self, packs: dict[RangeId, str], *, expired_are_live: bool, with_expired: bool
+    ) -> list[Reference]:
+        """Work items for everything live, and for what is expired where that matters."""
+        items: list[Reference] = [StagedFile(key) for key in self.staged.files]
+        items += [RangeReference(r, n, LIVE, packs.get(r, "")) for r, n in self.live_ranges.items()]
+        if with_expired or expired_are_live:
+            kind = LIVE if expired_are_live else EXPIRED
+            items += [
+                RangeReference(r, n, kind, packs.get(r, "")) for r, n in self.expired_ranges.items()
+            ]
+        return items
+
+
+def read_live(context: RunContext, roots: Roots, now: datetime) -> LiveRead:
+    """Read refs and rules now; entries are left to the engine."""
+    client, store, name = context.client, context.store, context.name
+    normaliser = context.target.normaliser()
+    with context.phases.phase("uncommitted") as step:
+        staged = prepare_all_pages(client, store, name, normaliser)
+        step.items = staged.rows_promised or 0
+        step.said = f"{staged.pages} pages, {len(staged.files)} files"
+    with context.phases.phase("commits") as step:
+        refs = read_commit_graph(
+            client, store, name, with_head_moves=context.profile.keeps_head_moves
+        )
+        rules = client.rules(name)
+        retained, notes = _retained(context, refs, rules, roots, now)
+        step.items = len(refs.graph)
+        step.said = f"{len(refs.graph)} commits, {len(retained)} retained"
+    with context.phases.phase("ranges") as step:
+        live_ranges, expired_ranges, more = _ranges(context, refs, retained)
+        step.items = len(live_ranges) + len(expired_ranges)
+        step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
+    if staged.rows_promised is None:
+        notes = (*notes, "the server gives no row counts with its uncommitted list")
+    return LiveRead(
+        staged=staged,
+        refs=refs,
+        rules=rules,
+        retained=frozenset(c.id for c in refs.graph if c.id in retained),
+        expired=frozenset(c.id for c in refs.graph if c.id not in retained),
+        live_ranges=live_ranges,
+        expired_ranges=expired_ranges,
+        notes=(*notes, *more),
+    )
+
+
+def _retained(
+    context: RunContext,
+    refs: Refs,
+    rules: RetentionRules | None,
+    roots: Roots,
+    now: datetime,
+) -> tuple[dict[CommitId, MetaRangeId], tuple[str, ...]]:
+    """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
+    kept = _kept_roots(context, refs, roots)
+    ours = retained_commits(
+        refs.graph, refs.heads, rules, now, refs.head_moves, keep=[c.id for c in kept]
+    )
+    retained = {commit.id: commit.meta_range_id for commit in refs.graph if commit.id in ours}
+    retained |= {commit.id: commit.meta_range_id for commit in kept}
+    if rules is None:
+        return retained, ("the repository has no retention rules: nothing expires",)
+    server = server_retained_commits(
+        context.client, context.store, context.name, context.target.normaliser()
+    )
+    if server is None:
+        return retained, ()
+    more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
+    if not more:
+        return retained, ()
+    first = sorted(more)[0]
+    note = f"{len(more)} commits are kept because the server retains them, though the rule does not ({first}, …)"
+    return retained | more, (note,)
+
+
+def _kept_roots(context: RunContext, refs: Refs, roots: Roots) -> list[Commit]:
+    wanted: list[str] = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
+    commits = [refs.graph[CommitId(c)] for c in wanted]
+    for ref in roots.keep_refs:
+        try:
+            commits.append(context.client.commit(context.name, ref))
+        except CatalogNotFoundError as error:
+            raise ConfigError(
+                f"--keep-ref {ref}: {context.name} has no such branch, tag or commit. Nothing was deleted.",
+                kind="bad-keep-ref",
+            ) from error
+    return commits
+
+
+def _ranges(
+    context: RunContext, refs: Refs, retained: dict[CommitId, MetaRangeId]
+) -> tuple[dict[RangeId, int], dict[RangeId, int], tuple[str, ...]]:
+    live = _counts(context, retained.values())
+    if not refs.complete:
+        every = _every_range(context, live)
+        return (
+            every,
+            {},
+            ("no right to dump refs: every range file counts as live, nothing expires",),
+        )
+    gone = (c.meta_range_id for c in refs.graph if c.id not in retained)
+    known = set(retained.values())
+    expired = _counts(context, (m for m in gone if m not in known))
+    return live, {r: n for r, n in expired.items() if r not in live}, ()
+
+
+def _counts(context: RunContext, metaranges: Iterable[MetaRangeId]) -> dict[RangeId, int]:
+    """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
+    ranges = distinct_ranges(context.store, sorted(set(metaranges)))
+    return {range_id: info.count for range_id, info in ranges.items()}
+
+
+def _every_range(context: RunContext, known: dict[RangeId, int]) -> dict[RangeId, int]:
+    """Every range file directly under `_lakefs/`, for when the commits can't all be had."""
+    found = dict(known)
+    ids: list[str] = []
+    for name in context.store.list_folder("_lakefs/").objects.column("key").to_pylist():
+        stem = name.removeprefix("_lakefs/")
+        if len(stem) == 64 and RangeId(stem) not in found:
+            ids.append(stem)
+    for key, data in context.store.read_many([f"_lakefs/{i}" for i in ids]):
+        table = open_table(data)
+        user = table.properties.user
+        # Metaranges and refs dumps lie in the same folder.
+        if user.get("type") == b"ranges" and "entity" not in user:
+            found[RangeId(key.removeprefix("_lakefs/"))] = len(table)
+    return found
+
+
+def head_metaranges(refs: Refs) -> Sequence[MetaRangeId]:
+    """The metaranges that branch heads read."""
+    return sorted({refs.graph[h.commit_id].meta_range_id for h in refs.heads} - {MetaRangeId("")})

@@ -1,0 +1,90 @@
+"""Where a run's files lie, relative to the storage namespace. The seeds' paths are kept; ours stand in one folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NewType
+
+from lakesweep.errors import ConfigError
+
+RunId = NewType("RunId", str)
+MarkId = NewType("MarkId", str)
+
+GC = "_lakefs/retention/gc/"
+OWN = f"{GC}lakesweep/"
+RUNS = f"{OWN}runs/"
+MARKS = f"{OWN}marks/"
+EVENTS = f"{OWN}events/"
+RANGE_CACHE = f"{OWN}ranges/"
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def parse_mark_id(text: str) -> MarkId:
+    """A mark id from a user: letters, digits, `-` and `_`."""
+    if not _ID.fullmatch(text):
+        raise ConfigError(
+            f"{text!r} is not a mark id: use letters, digits, '-' and '_', at most 128. Nothing was touched.",
+            kind="bad-mark-id",
+        )
+    return MarkId(text)
+
+
+def mark_folder(mark_id: MarkId) -> str:
+    """The folder that holds all that a sweep of this mark may delete."""
+    return f"{GC}addresses/mark_id={mark_id}/"
+
+
+def mark_record(mark_id: MarkId) -> str:
+    """Which run made a mark."""
+    return f"{MARKS}{mark_id}.json"
+
+
+def uncommitted_folder(run_id: RunId) -> str:
+    """The server's list of uncommitted objects, and beside it the run's report."""
+    return f"{GC}uncommitted/{run_id}/"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """The files of one run."""
+
+    run_id: RunId
+
+    @property
+    def root(self) -> str:
+        return f"{RUNS}{self.run_id}/"
+
+    @property
+    def record(self) -> str:
+        return f"{self.root}record.json"
+
+    @property
+    def manifest(self) -> str:
+        return f"{self.root}plan.json"
+
+    @property
+    def listing(self) -> str:
+        return f"{self.root}listing/"
+
+    @property
+    def verdicts(self) -> str:
+        return f"{self.root}verdicts/"
+
+    @property
+    def carried(self) -> str:
+        return f"{self.root}carried.parquet"
+
+    @property
+    def ledger(self) -> str:
+        return f"{self.root}ledger/"
+
+    @property
+    def report(self) -> str:
+        return f"{uncommitted_folder(self.run_id)}summary.json"
+
+
+def events_folder(order: int, kind: str, label: str) -> str:
+    """A folder of events: `order` (milliseconds) says which of two events about one address came last."""
+    return f"{EVENTS}{order:015d}-{kind}-{label}/"

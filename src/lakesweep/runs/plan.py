@@ -1,0 +1,190 @@
+"""The plan: exactly what a sweep may delete, durable and complete before the first delete."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.verdicts import Tally
+from lakesweep.errors import (
+    ConfigError,
+    FormatError,
+    ObjectNotFoundError,
+    UnsafeToSweepError,
+)
+from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.runs.paths import MarkId, RunFolder, RunId, mark_folder, mark_record
+from lakesweep.runs.work.parts import Part
+from lakesweep.storage import ObjectStore
+
+SCHEMA = "lakesweep.plan/1"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file of the mark, and the fingerprint by which a changed file is told."""
+
+    key: str
+    rows: int
+    bytes: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a mark decided. `id` is a fingerprint of everything in it."""
+
+    repository: str
+    namespace: str
+    run_id: RunId
+    mark_id: MarkId
+    what: str
+    cutoff: datetime
+    base: Tally  # of which the plan is a share: listed objects, or committed addresses where nothing is listed
+    garbage: Tally
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+    files: tuple[PlannedFile, ...] = ()
+    id: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        content = json.dumps(self._content(), sort_keys=True).encode()
+        object.__setattr__(self, "id", hashlib.sha256(content).hexdigest()[:16])
+
+    def _content(self) -> dict[str, object]:
+        return {
+            "schema": SCHEMA,
+            "repository": self.repository,
+            "namespace": self.namespace,
+            "run_id": self.run_id,
+            "mark_id": self.mark_id,
+            "what": self.what,
+            "cutoff": format_time(self.cutoff),
+            "base": asdict(self.base),
+            "garbage": asdict(self.garbage),
+            "keep_refs": list(self.keep_refs),
+            "keep_tags": self.keep_tags,
+            "files": [asdict(f) for f in self.files],
+        }
+
+    def encode(self) -> bytes:
+        """The plan as a file."""
+        return json.dumps({**self._content(), "id": self.id}, indent=2).encode()
+
+    def share(self) -> float:
+        """The larger of the shares of objects and of bytes that the plan would delete, in percent."""
+        of_objects = self.garbage.objects / self.base.objects if self.base.objects else 0.0
+        of_bytes = self.garbage.bytes / self.base.bytes if self.base.bytes else 0.0
+        return 100.0 * max(of_objects, of_bytes)
+
+
+def decode_plan(data: bytes, what: str) -> Plan:
+    """A plan from its file; refused when it was changed since it was written."""
+    try:
+        values = json.loads(data)
+        claimed = values.pop("id")
+        if values.pop("schema") != SCHEMA:
+            raise ValueError("unknown schema")
+        plan = Plan(
+            repository=values["repository"],
+            namespace=values["namespace"],
+            run_id=RunId(values["run_id"]),
+            mark_id=MarkId(values["mark_id"]),
+            what=values["what"],
+            cutoff=parse_time(values["cutoff"]),
+            base=Tally(**values["base"]),
+            garbage=Tally(**values["garbage"]),
+            keep_refs=tuple(values["keep_refs"]),
+            keep_tags=values["keep_tags"],
+            files=tuple(PlannedFile(**f) for f in values["files"]),
+        )
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        raise FormatError(
+            f"The plan {what} can't be read ({error}). Nothing was deleted. Mark again.",
+            kind="bad-plan",
+        ) from error
+    if plan.id != claimed:
+        raise FormatError(
+            f"The plan {what} was changed after it was written. Nothing was deleted. Mark again.",
+            kind="bad-plan",
+        )
+    return plan
+
+
+def write_mark(
+    store: ObjectStore, mark_id: MarkId, parts: Sequence[Part]
+) -> tuple[PlannedFile, ...]:
+    """Put the garbage parts into the mark's folder, and nothing else: attempts of tasks that did not count stay behind."""
+    folder = mark_folder(mark_id)
+    files = []
+    for number, part in enumerate(parts):
+        key = f"{folder}part-{number:05d}.parquet"
+        store.copy(part.key, key)
+        files.append(PlannedFile(key, part.rows, part.bytes, store.stat(key).etag or ""))
+    if not files:
+        # An empty mark is a mark: whoever reads the folder finds the columns and no rows.
+        key = f"{folder}part-00000.parquet"
+        sink = pa.BufferOutputStream()
+        pq.write_table(MARK_SCHEMA.empty_table(), sink)
+        info = store.write(key, sink.getvalue().to_pybytes())
+        files.append(PlannedFile(key, 0, 0, info.etag or store.stat(key).etag or ""))
+    return tuple(files)
+
+
+def save_plan(store: ObjectStore, plan: Plan) -> None:
+    """Make the plan durable; the mark's own record comes last, so that a mark without it is not finished."""
+    store.write(RunFolder(plan.run_id).manifest, plan.encode())
+    store.write(
+        mark_record(plan.mark_id),
+        json.dumps({"run_id": plan.run_id, "plan_id": plan.id}).encode(),
+    )
+
+
+def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
+    """The plan of a mark of this repository."""
+    try:
+        found = json.loads(store.read(mark_record(mark_id)))
+        run_id = RunId(found["run_id"])
+        data = store.read(RunFolder(run_id).manifest)
+    except ObjectNotFoundError as error:
+        raise ConfigError(
+            f"There is no finished mark {mark_id!r} in {repository}. Nothing was deleted. `lakesweep runs list` shows the marks.",
+            kind="no-mark",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(
+            f"The record of mark {mark_id} can't be read ({error}). Nothing was deleted. Mark again.",
+            kind="bad-plan",
+        ) from error
+    plan = decode_plan(data, f"of mark {mark_id}")
+    if plan.repository != repository or plan.namespace != store.root.uri:
+        raise UnsafeToSweepError(
+            f"Mark {mark_id} was made for {plan.repository} at {plan.namespace}, not for {repository} at {store.root.uri}. "
+            "Nothing was deleted.",
+            kind="other-repository",
+        )
+    return plan
+
+
+def mark_exists(store: ObjectStore, mark_id: MarkId) -> bool:
+    """Whether anything lies in the mark's folder, finished or not."""
+    return any(batch.num_rows for batch in store.list(mark_folder(mark_id)))
+
+
+def is_untouched(store: ObjectStore, plan: Plan) -> bool:
+    """Whether the mark's folder holds exactly the files that the plan wrote."""
+    listed = {
+        key: etag
+        for batch in store.list(mark_folder(plan.mark_id))
+        for key, etag in zip(
+            batch.column("key").to_pylist(), batch.column("etag").to_pylist(), strict=True
+        )
+    }
+    return {key: etag or "" for key, etag in listed.items()} == {f.key: f.etag for f in plan.files}

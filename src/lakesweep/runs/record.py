@@ -1,0 +1,135 @@
+"""The record of a run: what it was asked, what it found, what it did. The one source of text, JSON and reports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.errors import FormatError
+
+SCHEMA = "lakesweep.run/1"
+
+COUNTERS = (
+    "listed",
+    "live",
+    "young",
+    "protected",
+    "garbage",
+    "expired",
+    "unreferenced",
+    "deleted",
+    "already_gone",
+    "revived",
+    "failed",
+)
+
+
+class RunStatus(StrEnum):
+    """How far a run came."""
+
+    MARKED = "marked"
+    SWEPT = "swept"
+    PARTLY_SWEPT = "partly-swept"
+    NOTHING_TO_DO = "nothing-to-do"
+    REFUSED = "refused"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A step of a run, how long it took, and how many things it handled."""
+
+    name: str
+    seconds: float
+    items: int
+
+
+def _zeros() -> dict[str, int]:
+    return dict.fromkeys(COUNTERS, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One run. Fields may be added; those of INTERFACE section 4 keep their meaning."""
+
+    repository: str
+    run_id: str
+    mark_id: str
+    what: str
+    flow: str
+    status: RunStatus
+    started_at: datetime
+    plan_id: str = ""
+    reason: str = ""
+    cutoff: datetime | None = None
+    finished_at: datetime | None = None
+    last_slice: str = ""
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    retained_commits: int = 0
+    expired_commits: int = 0
+    objects: Mapping[str, int] = field(default_factory=_zeros)
+    bytes: Mapping[str, int] = field(default_factory=_zeros)
+    mark: str = ""
+    phases: tuple[Phase, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    protected: Mapping[str, list[str]] = field(default_factory=dict)
+    revived: tuple[str, ...] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+    def counted(self, objects: Mapping[str, int], sizes: Mapping[str, int]) -> RunRecord:
+        """This record with some counters set; the others keep their values."""
+        return replace(self, objects={**self.objects, **objects}, bytes={**self.bytes, **sizes})
+
+    def noted(self, *notes: str) -> RunRecord:
+        """This record with more notes for its reader."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def as_json(self) -> dict[str, Any]:
+        """The record as plain JSON values."""
+        values: dict[str, Any] = {"schema": SCHEMA}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, datetime):
+                value = format_time(value)
+            elif f.name == "phases":
+                value = [asdict(phase) for phase in value]
+            elif isinstance(value, tuple):
+                value = list(value)
+            elif isinstance(value, Mapping):
+                value = dict(value)
+            values[f.name] = value
+        return values
+
+
+def encode_record(record: RunRecord) -> bytes:
+    """The record as a file."""
+    return json.dumps(record.as_json(), indent=2).encode()
+
+
+def decode_record(data: bytes, what: str) -> RunRecord:
+    """A record from its file; `what` names it in the error."""
+    try:
+        values = json.loads(data)
+        if values.pop("schema") != SCHEMA:
+            raise ValueError("unknown schema")
+        known = {f.name for f in fields(RunRecord)}
+        values = {name: value for name, value in values.items() if name in known}
+        for name in ("started_at", "finished_at", "cutoff"):
+            values[name] = parse_time(values[name]) if values.get(name) else None
+        values["status"] = RunStatus(values["status"])
+        values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
+        for name in ("notes", "revived"):
+            values[name] = tuple(values[name])
+        return RunRecord(**values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FormatError(
+            f"The run record {what} can't be read ({error}). Nothing was deleted. "
+            "Mark again; `runs forget` removes the damaged run.",
+            kind="bad-record",
+        ) from error

@@ -1,0 +1,51 @@
+"""What a user asks of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+DEFAULT_MAX_DELETE_SHARE = 50.0
+# Plans of up to this many objects need no confirmation: the share of a small repository says little.
+SMALL_PLAN_OBJECTS = 1000
+
+
+class What(StrEnum):
+    """What is collected."""
+
+    ALL = "all"
+    COMMITTED = "committed"
+    UNCOMMITTED = "uncommitted"
+
+
+class Flow(StrEnum):
+    """How the unreferenced are found: by a full listing, or building on an earlier run."""
+
+    AUTO = "auto"
+    CLEAN = "clean"
+    OPTIMIZED = "optimized"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRequest:
+    """Options of a mark."""
+
+    what: What = What.ALL
+    flow: Flow = Flow.AUTO
+    mark_id: str | None = None
+    min_age: timedelta | None = None
+    allow_lower_min_age: bool = False
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRequest:
+    """Options of a sweep."""
+
+    max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
+    confirm: str | None = None
+    dry_run: bool = False
+    backup_to: str | None = None

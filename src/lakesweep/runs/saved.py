@@ -1,0 +1,136 @@
+"""What one run leaves for the next: the last run that was swept to its end, and the index of cached ranges."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesweep.domain.commits import RangeId
+from lakesweep.errors import ObjectNotFoundError
+from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE
+from lakesweep.runs.work.references import GONE, RESTORED, EventFile
+from lakesweep.storage import ObjectStore
+
+_LAST_RUN = f"{OWN}last-run.json"
+_SCHEMA = "lakesweep.saved/1"
+CLEAN_EVERY = 10
+# So many index files, and the cache is made anew: what no commit holds any more is left behind.
+_MOST_INDEXES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """The last run over uncommitted data that was swept to its end."""
+
+    run_id: str
+    repository: str
+    namespace: str
+    last_slice: str
+    files: tuple[str, ...]  # the server's list, and parts that the run carried on
+    runs_since_clean: int
+    slice_max_age_seconds: int = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class NotUsable:
+    """Why there is no run to build on."""
+
+    why: str
+
+
+def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
+    """The last swept run, if this run can build on it."""
+    try:
+        values = json.loads(store.read(_LAST_RUN))
+        if values.pop("schema") != _SCHEMA:
+            return NotUsable("the saved run is of another version")
+        saved = SavedRun(**{**values, "files": tuple(values["files"])})
+    except ObjectNotFoundError:
+        return NotUsable("no earlier run was swept to its end")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return NotUsable(f"the saved run can't be read ({error})")
+    if (saved.repository, saved.namespace) != (repository, store.root.uri):
+        return NotUsable(f"the saved run is of {saved.repository} at {saved.namespace}")
+    if saved.runs_since_clean + 1 >= CLEAN_EVERY:
+        return NotUsable(f"every {CLEAN_EVERY}th run is a clean one")
+    if not saved.last_slice:
+        return NotUsable("the earlier run settled no slice")
+    missing = [key for key, info in store.stat_many(list(saved.files)) if info is None]
+    if missing:
+        return NotUsable(
+            f"{len(missing)} files of the saved run are missing, the first: {missing[0]}"
+        )
+    for key, data in store.read_many(list(saved.files)):
+        try:
+            pq.ParquetFile(pa.BufferReader(data))
+        except (pa.ArrowException, OSError):
+            return NotUsable(f"a file of the saved run is damaged: {key}")
+    return saved
+
+
+def save_run(store: ObjectStore, saved: SavedRun) -> None:
+    """Make this the run that the next one builds on."""
+    values = {
+        "schema": _SCHEMA,
+        "run_id": saved.run_id,
+        "repository": saved.repository,
+        "namespace": saved.namespace,
+        "last_slice": saved.last_slice,
+        "files": list(saved.files),
+        "runs_since_clean": saved.runs_since_clean,
+        "slice_max_age_seconds": saved.slice_max_age_seconds,
+    }
+    store.write(_LAST_RUN, json.dumps(values, indent=2).encode())
+
+
+def event_files(store: ObjectStore) -> list[EventFile]:
+    """All deletions and restorations that this repository has seen."""
+    events = []
+    for batch in store.list(EVENTS):
+        for key in batch.column("key").to_pylist():
+            order, kind, _ = key.removeprefix(EVENTS).split("-", 2)
+            events.append(EventFile(key, GONE if kind == "gone" else RESTORED, int(order)))
+    return events
+
+
+def load_range_index(store: ObjectStore) -> dict[RangeId, str]:
+    """Which pack holds the hashes of which range; empty when the cache is due to be made anew."""
+    keys = _index_keys(store)
+    if len(keys) > _MOST_INDEXES:
+        store.delete_many(
+            [key for batch in store.list(RANGE_CACHE) for key in batch.column("key").to_pylist()]
+        )
+        return {}
+    index: dict[RangeId, str] = {}
+    for _, data in store.read_many(keys):
+        try:
+            table = pq.read_table(pa.BufferReader(data))
+        except (pa.ArrowException, OSError):
+            # A damaged index only costs reading its ranges again.
+            continue
+        index.update(
+            zip(table.column("range_id").to_pylist(), table.column("pack").to_pylist(), strict=True)
+        )
+    return index
+
+
+def save_range_index(store: ObjectStore, run_id: str, packs: Mapping[RangeId, str]) -> None:
+    """Remember where the hashes of freshly read ranges are."""
+    if not packs:
+        return
+    table = pa.table({"range_id": list(packs), "pack": list(packs.values())})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    store.write(f"{RANGE_CACHE}index-{run_id}.parquet", sink.getvalue().to_pybytes())
+
+
+def _index_keys(store: ObjectStore) -> list[str]:
+    return [
+        key
+        for batch in store.list(f"{RANGE_CACHE}index-")
+        for key in batch.column("key").to_pylist()
+    ]

@@ -1,0 +1,208 @@
+"""Read candidates (listed objects, a plan's rows, addresses of expired ranges, saved lists) and emit them as cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.domain.commits import RangeId
+from lakesweep.engine.cells import flush_threshold, pack_rows, single_cell
+from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.entries import AddressType
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.ranges import read_range_addresses
+from lakesweep.formats.tables import read_mark
+from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
+from lakesweep.runs.work.parts import read_addresses, read_part
+from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectStore
+
+# Kinds of candidate cells.
+ROWS, COUNTS = 1, 2
+
+# Where a candidate came from. Lower wins when one address comes from several: a listing knows age and size.
+LISTED, PLANNED, COMMITTED, SAVED = 0, 1, 2, 3
+
+ROW_SCHEMA = pa.schema(
+    [
+        *CANDIDATE_SCHEMA,
+        pa.field("source", pa.int8(), nullable=False),
+        pa.field("reason", pa.string()),
+    ]
+)
+
+COUNTS_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("rows", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("source", pa.int8(), nullable=False),
+    ]
+)
+
+# A packed row is an address of some fifty bytes, its numbers, and Arrow's share.
+_BYTES_PER_ROW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPart:
+    """A part that a listing wrote, and the rows it promised."""
+
+    key: str
+    rows: int
+
+    @property
+    def name(self) -> str:
+        return f"listed:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part of a mark: what a sweep may delete."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"planned:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredRange:
+    """A range that only expired commits hold: its addresses are candidates without a listing."""
+
+    range_id: RangeId
+    count: int
+
+    @property
+    def name(self) -> str:
+        return f"expired:{self.range_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedFile:
+    """A saved list of an earlier run: the server's uncommitted list, or what that run carried on."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"saved:{self.key}"
+
+
+Candidate = ListedPart | PlannedPart | ExpiredRange | SavedFile
+
+
+def read_candidates(
+    target: Target, partitions: int, candidates: Iterator[Candidate]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: cells of candidate rows, and one COUNTS cell per task with a row per item."""
+    store = target.open()
+    normaliser = target.normaliser()
+    limit = flush_threshold(partitions, _BYTES_PER_ROW)
+    waiting: list[pa.RecordBatch] = []
+    rows_waiting = 0
+    counts: list[dict[str, object]] = []
+    for item in candidates:
+        rows = size = source = 0
+        for batch in _rows_of(store, normaliser, item):
+            rows += batch.num_rows
+            size += int(pc.sum(batch.column("size_bytes")).as_py() or 0)
+            source = batch.column("source")[0].as_py() if batch.num_rows else source
+            waiting.append(batch)
+            rows_waiting += batch.num_rows
+            if rows_waiting >= limit:
+                yield _packed(waiting, partitions)
+                waiting, rows_waiting = [], 0
+        counts.append({"item": item.name, "rows": rows, "bytes": size, "source": source})
+    if rows_waiting:
+        yield _packed(waiting, partitions)
+    if counts:
+        home = sum(len(str(c["item"])) for c in counts) % partitions
+        yield single_cell(COUNTS, home, pa.RecordBatch.from_pylist(counts, schema=COUNTS_SCHEMA))
+
+
+def _packed(batches: list[pa.RecordBatch], partitions: int) -> pa.RecordBatch:
+    rows = pa.Table.from_batches(batches, schema=ROW_SCHEMA).combine_chunks().to_batches()[0]
+    return pack_rows(ROWS, rows, hash_addresses(rows.column("address")), partitions)
+
+
+def _rows_of(
+    store: ObjectStore, normaliser: AddressNormaliser, item: Candidate
+) -> Iterator[pa.RecordBatch]:
+    match item:
+        case ListedPart():
+            for batch in read_part(_read(store, item.key), CANDIDATE_SCHEMA):
+                yield _rows(batch, LISTED)
+        case PlannedPart():
+            for batch in read_mark(_read(store, item.key)).to_batches():
+                yield _rows(batch, PLANNED, batch.column("reason"))
+        case ExpiredRange():
+            batch = read_range_addresses(
+                _read(store, f"_lakefs/{item.range_id}"), expected_count=item.count
+            )
+            yield _rows(_inside_namespace(batch, normaliser), COMMITTED)
+        case SavedFile():
+            # A saved list says only who; size and age are looked up in the store later.
+            for addresses in read_addresses(_read(store, item.key)):
+                count = len(addresses)
+                bare = pa.RecordBatch.from_arrays(
+                    [
+                        addresses,
+                        pa.nulls(count, pa.int64()),
+                        pa.nulls(count, pa.timestamp("us", tz="UTC")),
+                    ],
+                    schema=CANDIDATE_SCHEMA,
+                )
+                yield _rows(bare, SAVED)
+
+
+def _rows(batch: pa.RecordBatch, source: int, reason: pa.Array | None = None) -> pa.RecordBatch:
+    count = batch.num_rows
+    return pa.RecordBatch.from_arrays(
+        [
+            batch.column("address"),
+            batch.column("size_bytes"),
+            batch.column("last_modified"),
+            pa.array(np.full(count, source, dtype=np.int8)),
+            reason if reason is not None else pa.nulls(count, pa.string()),
+        ],
+        schema=ROW_SCHEMA,
+    )
+
+
+def _inside_namespace(batch: pa.RecordBatch, normaliser: AddressNormaliser) -> pa.RecordBatch:
+    """Range entries as candidates: relative addresses as they are, full ones only when they lie in the namespace."""
+    addresses = batch.column("address")
+    is_full = pc.equal(batch.column("address_type"), int(AddressType.FULL))
+    if pc.any(is_full).as_py():
+        kinds = batch.column("address_type").to_pylist()
+        resolved = [
+            normaliser.relative(address) if kind == AddressType.FULL else address
+            for address, kind in zip(addresses.to_pylist(), kinds, strict=True)
+        ]
+        addresses = pa.array(resolved, pa.string())
+    rows = pa.RecordBatch.from_arrays(
+        [
+            addresses,
+            batch.column("size"),
+            batch.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+        ],
+        schema=CANDIDATE_SCHEMA,
+    )
+    return rows.filter(pc.is_valid(addresses))
+
+
+def _read(store: ObjectStore, key: str) -> bytes:
+    try:
+        return store.read(key)
+    except ObjectNotFoundError as error:
+        raise UnsafeToSweepError(
+            f"A file that this run needs is missing: {error.message} Nothing was deleted. Mark again.",
+            kind="candidates-missing",
+        ) from error

@@ -1,0 +1,67 @@
+"""Look up the age of candidates that came without one: saved lists, and marks that name addresses only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pyarrow as pa
+
+from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.target import Target
+
+DATED_SCHEMA = pa.schema(
+    [
+        pa.field("part", pa.string()),
+        pa.field("verdict", pa.string()),  # "old", "young" or "absent"
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("written", pa.string()),  # newline-separated "key rows bytes"
+    ]
+)
+
+
+def date_parts(
+    target: Target, folder: str, cutoff: datetime, parts: Iterator[str]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: splits each part into old and young rows by the store's own times; absent ones are dropped."""
+    store = target.open()
+    for part in parts:
+        reasons = {row["address"]: row["reason"] for row in read_mark(store.read(part)).to_pylist()}
+        split: dict[str, list[dict[str, object]]] = {"old": [], "young": [], "absent": []}
+        for address, info in store.stat_many(list(reasons)):
+            if info is None:
+                split["absent"].append({"address": address, "size_bytes": 0})
+                continue
+            is_old = info.last_modified is not None and info.last_modified < cutoff
+            split["old" if is_old else "young"].append(
+                {
+                    "address": address,
+                    "size_bytes": info.size,
+                    "last_modified": info.last_modified,
+                    "reason": reasons[address],
+                }
+            )
+        yield pa.RecordBatch.from_pylist(
+            [
+                {
+                    "part": part,
+                    "verdict": verdict,
+                    "objects": len(rows),
+                    "bytes": sum(int(str(row["size_bytes"])) for row in rows),
+                    "written": _write(target, folder, verdict, rows),
+                }
+                for verdict, rows in split.items()
+            ],
+            schema=DATED_SCHEMA,
+        )
+
+
+def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, object]]) -> str:
+    if not rows or verdict == "absent":
+        return ""
+    stem = "garbage" if verdict == "old" else "young"
+    writer = PartWriter(target.open(), folder, stem, MARK_SCHEMA)
+    writer.add(pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA))
+    return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())

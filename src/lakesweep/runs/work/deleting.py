@@ -1,0 +1,160 @@
+"""Delete a chunk of an authorised part: intent first, then one outcome for each key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from lakesweep.domain.addresses import is_candidate
+from lakesweep.formats.tables import read_mark
+from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.target import Target, own_name
+from lakesweep.storage import DeleteStatus, ObjectStore
+
+KEYS_PER_BATCH = 1000
+
+OUTCOME_SCHEMA = pa.schema(
+    [
+        pa.field("address", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("detail", pa.string()),
+        pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+
+DELETED_SCHEMA = pa.schema(
+    [
+        pa.field("chunk", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("example", pa.string()),
+    ]
+)
+
+# Outcomes that end a key's story, and those that a later try may change.
+DELETED, ALREADY_GONE = "deleted", "already_gone"
+DENIED, THROTTLED, FAILED, PROTECTED = "denied", "throttled", "failed", "protected"
+NOT_TRIED = "not_tried"
+DONE = frozenset({DELETED, ALREADY_GONE})
+
+_OUTCOME_OF = {
+    DeleteStatus.GONE: DELETED,
+    DeleteStatus.ALREADY_ABSENT: ALREADY_GONE,
+    DeleteStatus.DENIED: DENIED,
+    DeleteStatus.THROTTLED: THROTTLED,
+    DeleteStatus.FAILED: FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some rows of an authorised part, to be deleted before `not_after` or not at all."""
+
+    part: str
+    start: int
+    rows: int
+    not_after: datetime
+
+    @property
+    def name(self) -> str:
+        return f"{self.part.rsplit('/', 1)[-1].removesuffix('.parquet')}-{self.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFolders:
+    """Where a sweep writes: intents and failures in its ledger, deletions in the events that outlive it."""
+
+    ledger: str
+    deleted: str
+
+
+def delete_chunks(
+    target: Target, folders: LedgerFolders, chunks: Iterator[Chunk]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: deletes, writes the ledger, returns counts by outcome."""
+    store = target.open()
+    for chunk in chunks:
+        yield _delete_chunk(store, folders, chunk)
+
+
+def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> pa.RecordBatch:
+    if _now() >= chunk.not_after:
+        # Not even read: the re-verification that allowed it is too old, and the driver must ask again.
+        return _counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
+    rows = read_mark(store.read(chunk.part)).slice(chunk.start, chunk.rows)
+    store.write(
+        own_name(folders.ledger, chunk.name, ".intent.json"),
+        json.dumps({"part": chunk.part, "start": chunk.start, "rows": rows.num_rows}).encode(),
+    )
+    addresses = rows.column("address").to_pylist()
+    sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
+    outcomes = _delete_in_batches(store, addresses, chunk.not_after)
+    _write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
+    totals: dict[str, tuple[int, int, str]] = {}
+    for address, size, (outcome, _) in zip(addresses, sizes, outcomes, strict=True):
+        objects, total, example = totals.get(outcome, (0, 0, address))
+        totals[outcome] = (objects + 1, total + size, example)
+    return _counts(chunk, totals)
+
+
+def _delete_in_batches(
+    store: ObjectStore, addresses: Sequence[str], not_after: datetime
+) -> list[tuple[str, str]]:
+    outcomes: list[tuple[str, str]] = []
+    for start in range(0, len(addresses), KEYS_PER_BATCH):
+        batch = addresses[start : start + KEYS_PER_BATCH]
+        if _now() >= not_after:
+            outcomes += [(NOT_TRIED, "authorisation ran out")] * len(batch)
+            continue
+        # The last look at each key: whatever the plan says, nothing foreign is deleted.
+        allowed = [address for address in batch if is_candidate(address)]
+        results = {o.key: o for o in store.delete_many(allowed)} if allowed else {}
+        for address in batch:
+            result = results.get(address)
+            if result is None:
+                outcomes.append((PROTECTED, "not a name that lakeFS gives to data"))
+            else:
+                outcomes.append((_OUTCOME_OF[result.status], result.detail or ""))
+    return outcomes
+
+
+def _write_outcomes(
+    store: ObjectStore,
+    folders: LedgerFolders,
+    chunk: Chunk,
+    addresses: Sequence[str],
+    sizes: Sequence[int],
+    outcomes: Sequence[tuple[str, str]],
+) -> None:
+    at = _now()
+    rows = [
+        {"address": a, "size_bytes": s, "outcome": o, "detail": d, "at": at}
+        for a, s, (o, d) in zip(addresses, sizes, outcomes, strict=True)
+    ]
+    done = [row for row in rows if row["outcome"] in DONE]
+    rest = [row for row in rows if row["outcome"] not in DONE]
+    for folder, some in ((folders.deleted, done), (folders.ledger, rest)):
+        if some:
+            writer = PartWriter(store, folder, chunk.name, OUTCOME_SCHEMA)
+            writer.add(pa.RecordBatch.from_pylist(some, schema=OUTCOME_SCHEMA))
+            writer.close()
+
+
+def _counts(chunk: Chunk, totals: dict[str, tuple[int, int, str]]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [
+            {"chunk": chunk.name, "outcome": o, "objects": n, "bytes": b, "example": e}
+            for o, (n, b, e) in totals.items()
+        ],
+        schema=DELETED_SCHEMA,
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,129 @@
+"""List prefixes of the namespace, tell candidates from what is protected, keep the candidates in Parquet parts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.domain.addresses import (
+    CANDIDATE_PATTERN,
+    FOREIGN_REPOSITORY_PATTERN,
+    classify_key,
+)
+from lakesweep.runs.work.parts import PartWriter, sum_of
+from lakesweep.runs.work.target import Target
+
+# What a listing keeps of each candidate. Later stages add columns; none changes these.
+CANDIDATE_SCHEMA = pa.schema(
+    [
+        pa.field("address", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+LISTED_SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.string()),  # "prefix": what was seen; "part": what was written
+        pa.field("name", pa.string()),
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("protected", pa.int64()),
+        pa.field("protected_bytes", pa.int64()),
+        pa.field("examples", pa.string()),  # JSON: reason → a few names
+        pa.field("foreign_repository", pa.string()),
+    ]
+)
+
+_EXAMPLES_PER_REASON = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """One piece of a listing: everything below `key`, or only what lies directly in it."""
+
+    key: str
+    recursive: bool = True
+
+
+@dataclass(slots=True)
+class _Seen:
+    objects: int = 0
+    bytes: int = 0
+    protected: int = 0
+    protected_bytes: int = 0
+    examples: dict[str, list[str]] = field(default_factory=dict)
+    foreign_repository: str = ""
+
+
+def list_prefixes(
+    target: Target, folder: str, prefixes: Iterator[Prefix]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: one row per prefix with its counts, one per written part."""
+    store = target.open()
+    wanted = list(prefixes)
+    seen = {prefix: _Seen() for prefix in wanted}
+    writer = PartWriter(store, folder, "listing", CANDIDATE_SCHEMA)
+    deep = {prefix.key: prefix for prefix in wanted if prefix.recursive}
+    for key, batch in store.list_many(list(deep)):
+        writer.add(_candidates(batch, seen[deep[key]]))
+    for prefix in wanted:
+        if not prefix.recursive:
+            writer.add(_candidates(store.list_folder(prefix.key).objects, seen[prefix]))
+    rows = [
+        (
+            "prefix",
+            prefix.key,
+            s.objects,
+            s.bytes,
+            s.protected,
+            s.protected_bytes,
+            json.dumps(s.examples),
+            s.foreign_repository,
+        )
+        for prefix, s in seen.items()
+    ]
+    rows += [("part", p.key, p.rows, p.bytes, 0, 0, "{}", "") for p in writer.close()]
+    yield pa.RecordBatch.from_pylist(
+        [dict(zip(LISTED_SCHEMA.names, row, strict=True)) for row in rows], schema=LISTED_SCHEMA
+    )
+
+
+def _candidates(batch: pa.RecordBatch, seen: _Seen) -> pa.RecordBatch:
+    """The rows of a listing that lakeFS itself could have written; all others are counted and named as protected."""
+    seen.objects += batch.num_rows
+    seen.bytes += sum_of(batch, "size")
+    keys = batch.column("key")
+    has_shape = pc.match_substring_regex(keys, CANDIDATE_PATTERN)
+    is_candidate = pc.and_(has_shape, pc.invert(batch.column("is_odd")))
+    rest = batch.filter(pc.invert(is_candidate))
+    if rest.num_rows:
+        _note_protected(rest, seen)
+    kept = batch.filter(is_candidate)
+    return pa.RecordBatch.from_arrays(
+        [
+            kept.column("key").cast(pa.string()),
+            kept.column("size").cast(pa.int64()),
+            kept.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+        ],
+        schema=CANDIDATE_SCHEMA,
+    )
+
+
+def _note_protected(rest: pa.RecordBatch, seen: _Seen) -> None:
+    seen.protected += rest.num_rows
+    seen.protected_bytes += sum_of(rest, "size")
+    foreign = rest.filter(pc.match_substring_regex(rest.column("key"), FOREIGN_REPOSITORY_PATTERN))
+    if foreign.num_rows and not seen.foreign_repository:
+        seen.foreign_repository = foreign.column("key")[0].as_py()
+    for key, is_odd in zip(
+        rest.column("key")[:1000].to_pylist(), rest.column("is_odd")[:1000].to_pylist(), strict=True
+    ):
+        reason = classify_key(key, is_odd=is_odd).reason
+        names = seen.examples.setdefault(str(reason.value if reason else "unknown"), [])
+        if len(names) < _EXAMPLES_PER_REASON:
+            names.append(key)

@@ -1,0 +1,83 @@
+"""Rows gathered into Parquet parts of bounded size, each written to the store in one atomic piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesweep.runs.work.target import own_name
+from lakesweep.storage import ObjectStore
+
+ROWS_PER_PART = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One written file: its key, and what it holds."""
+
+    key: str
+    rows: int
+    bytes: int
+
+
+class PartWriter:
+    """Collects batches of one schema and writes a part whenever enough rows have come together."""
+
+    def __init__(self, store: ObjectStore, folder: str, stem: str, schema: pa.Schema) -> None:
+        self._store = store
+        self._folder = folder
+        self._stem = stem
+        self._schema = schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self.parts: list[Part] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take these rows; they are durable only after `close`."""
+        if batch.num_rows == 0:
+            return
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= ROWS_PER_PART:
+            self._flush()
+
+    def close(self) -> list[Part]:
+        """Write what is left; the parts written in all."""
+        if self._rows:
+            self._flush()
+        return self.parts
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        sink = pa.BufferOutputStream()
+        pq.write_table(table, sink, compression="snappy", use_dictionary=False)
+        key = own_name(self._folder, self._stem, ".parquet")
+        self._store.write(key, sink.getvalue().to_pybytes())
+        size = sum_of(table, "size_bytes") if "size_bytes" in table.schema.names else 0
+        self.parts.append(Part(key, table.num_rows, size))
+        self._waiting, self._rows = [], 0
+
+
+def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:
+    """The sum of a column; zero for no rows."""
+    return int(pa.compute.sum(rows.column(column)).as_py() or 0)
+
+
+def read_part(data: bytes, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, with exactly these columns."""
+    file = pq.ParquetFile(pa.BufferReader(data))
+    for batch in file.iter_batches(columns=schema.names, batch_size=200_000):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column(f.name).cast(f.type) for f in schema], schema=schema
+        )
+
+
+def read_addresses(data: bytes) -> Iterator[pa.Array]:
+    """The addresses of a Parquet list, whether the server wrote it (`physical_address`) or we did (`address`)."""
+    file = pq.ParquetFile(pa.BufferReader(data))
+    column = "address" if "address" in file.schema_arrow.names else "physical_address"
+    for batch in file.iter_batches(columns=[column], batch_size=200_000):
+        yield batch.column(column).cast(pa.string())

@@ -1,0 +1,280 @@
+"""Read references (ranges, staged lists, events, canaries) and emit their hashes as cells.
+
+Every item also sends one row of counts along with its hashes, through the same shuffle: the driver can then prove
+that each range and page arrived once and whole, whichever attempt of a task it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.domain.commits import RangeId
+from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, pack_rows, single_cell
+from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.ranges import read_range_hashes
+from lakesweep.formats.tables import read_uncommitted
+from lakesweep.runs.work.parts import read_addresses
+from lakesweep.runs.work.range_cache import RangeHashes, read_pack, write_pack
+from lakesweep.runs.work.target import Target, own_name
+from lakesweep.storage import ObjectStore
+
+# Kinds of reference cells.
+LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS = 1, 2, 3, 4, 5, 6
+
+# 32 MB of hashes: large enough to save requests, small enough to hold while a task runs.
+HASHES_PER_PACK = 4_000_000
+
+COUNTS_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("promised", pa.int64()),  # null: nobody promised a count
+        pa.field("entries", pa.int64(), nullable=False),  # read from the item
+        pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("pack", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReference:
+    """A range to read: its promised count, and what its addresses are (LIVE or EXPIRED)."""
+
+    range_id: RangeId
+    count: int
+    kind: int
+    pack: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"range:{self.range_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One Parquet file of the server's list of uncommitted objects."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"staged:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class EventFile:
+    """Addresses that a sweep deleted (GONE) or a restore brought back (RESTORED); `order` is when."""
+
+    key: str
+    kind: int
+    order: int
+
+    @property
+    def name(self) -> str:
+        return f"event:{self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddressList:
+    """Addresses that the driver holds itself: canaries, and what else is few."""
+
+    label: str
+    addresses: tuple[str, ...]
+    kind: int
+
+    @property
+    def name(self) -> str:
+        return f"list:{self.label}"
+
+
+Reference = RangeReference | StagedFile | EventFile | AddressList
+
+
+def read_references(
+    target: Target,
+    partitions: int,
+    cache_folder: str,
+    references: Iterator[Reference],
+) -> Iterator[pa.RecordBatch]:
+    """Work function: cells of hashes by kind, and one COUNTS cell per item."""
+    store = target.open()
+    normaliser = target.normaliser()
+    emit = _Emitter(partitions)
+    items = list(references)
+    ranges = [item for item in items if isinstance(item, RangeReference)]
+    yield from _read_ranges(store, target, normaliser, ranges, cache_folder, emit)
+    for item in items:
+        match item:
+            case StagedFile():
+                rows = read_uncommitted(_read_or_refuse(store, item.key))
+                hashed = hash_addresses(rows.column("physical_address").combine_chunks())
+                yield from emit.item(item.name, LIVE, hashed, promised=None)
+            case EventFile():
+                chunks = list(map(hash_addresses, read_addresses(_read_or_refuse(store, item.key))))
+                empty = np.empty(0, dtype=np.uint64)
+                yield from emit.events(item, np.concatenate([empty, *chunks]))
+            case AddressList():
+                hashed = hash_addresses(pa.array(item.addresses, pa.string()))
+                yield from emit.item(item.name, item.kind, hashed, promised=len(item.addresses))
+            case RangeReference():
+                pass
+    yield from emit.flush()
+
+
+def _read_ranges(
+    store: ObjectStore,
+    target: Target,
+    normaliser: AddressNormaliser,
+    ranges: list[RangeReference],
+    cache_folder: str,
+    emit: _Emitter,
+) -> Iterator[pa.RecordBatch]:
+    by_key = {f"_lakefs/{r.range_id}": r for r in ranges}
+    cached = _read_packs(store, target, ranges)
+    for range_id, entry in cached.items():
+        item = by_key.pop(f"_lakefs/{range_id}")
+        yield from emit.range(item, entry, item.pack)
+    fresh: list[tuple[RangeReference, RangeHashes]] = []
+    waiting = 0
+    for key, data in _read_many_or_refuse(store, list(by_key)):
+        item = by_key[key]
+        entry = hash_range(item.range_id, data, item.count, normaliser)
+        fresh.append((item, entry))
+        waiting += len(entry.hashes)
+        if waiting >= HASHES_PER_PACK:
+            yield from _emit_fresh(store, target, cache_folder, fresh, emit)
+            fresh, waiting = [], 0
+    yield from _emit_fresh(store, target, cache_folder, fresh, emit)
+
+
+def _emit_fresh(
+    store: ObjectStore,
+    target: Target,
+    cache_folder: str,
+    fresh: list[tuple[RangeReference, RangeHashes]],
+    emit: _Emitter,
+) -> Iterator[pa.RecordBatch]:
+    pack = ""
+    if cache_folder and fresh:
+        pack = own_name(cache_folder, "pack", ".arrow")
+        store.write(pack, write_pack((entry for _, entry in fresh), target.namespace))
+    for item, entry in fresh:
+        yield from emit.range(item, entry, pack)
+
+
+def _read_packs(
+    store: ObjectStore, target: Target, ranges: list[RangeReference]
+) -> dict[RangeId, RangeHashes]:
+    wanted: dict[str, dict[RangeId, int]] = {}
+    for item in ranges:
+        if item.pack:
+            wanted.setdefault(item.pack, {})[item.range_id] = item.count
+    found: dict[RangeId, RangeHashes] = {}
+    for pack, counts in wanted.items():
+        try:
+            data = store.read(pack)
+        except ObjectNotFoundError:
+            continue
+        found |= read_pack(data, target.namespace, counts)
+    return found
+
+
+def hash_range(
+    range_id: RangeId, data: bytes, count: int | None, normaliser: AddressNormaliser
+) -> RangeHashes:
+    """The hashes of a range's addresses; a full address counts as every object of the namespace it may mean."""
+    read = read_range_hashes(data, expected_count=count)
+    inside = [address for full in read.full_addresses for address in normaliser.readings(full)]
+    hashes = read.hashes
+    if inside:
+        hashes = np.concatenate((hashes, hash_addresses(pa.array(inside, pa.string()))))
+    return RangeHashes(range_id, read.count, hashes)
+
+
+class _Emitter:
+    """Gathers hashes by kind and emits cells before any grows too large."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._limit = flush_threshold(partitions, 8)
+        self._waiting: dict[int, list[Hashes]] = {}
+        self._rows = 0
+        self._counts: list[dict[str, object]] = []
+
+    def range(
+        self, item: RangeReference, entry: RangeHashes, pack: str
+    ) -> Iterator[pa.RecordBatch]:
+        self._count(item.name, item.kind, item.count, entry.count, len(entry.hashes), pack)
+        yield from self._gather(item.kind, entry.hashes)
+
+    def item(
+        self, name: str, kind: int, hashes: Hashes, promised: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        self._count(name, kind, promised, len(hashes), len(hashes))
+        yield from self._gather(kind, hashes)
+
+    def _gather(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        self._waiting.setdefault(kind, []).append(hashes)
+        self._rows += len(hashes)
+        if self._rows >= self._limit:
+            yield from self.flush()
+
+    def events(self, item: EventFile, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        # Hash and order side by side: what happened last to an address decides.
+        self._count(item.name, item.kind, None, len(hashes), len(hashes))
+        if len(hashes):
+            rows = pa.RecordBatch.from_pydict(
+                {
+                    "hash": pa.array(hashes, pa.uint64()),
+                    "order": pa.array(np.full(len(hashes), item.order, dtype=np.int64)),
+                }
+            )
+            yield pack_rows(item.kind, rows, hashes, self._partitions)
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        for kind, chunks in self._waiting.items():
+            joined = np.concatenate(chunks)
+            if len(joined):
+                yield pack_hashes(kind, joined, self._partitions)
+        self._waiting, self._rows = {}, 0
+        if self._counts:
+            rows = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
+            home = sum(len(str(c["item"])) for c in self._counts) % self._partitions
+            yield single_cell(COUNTS, home, rows)
+            self._counts = []
+
+    def _count(
+        self, name: str, kind: int, promised: int | None, entries: int, sent: int, pack: str = ""
+    ) -> None:
+        self._counts.append(
+            {
+                "item": name,
+                "promised": promised,
+                "entries": entries,
+                "sent": sent,
+                "kind": kind,
+                "pack": pack,
+            }
+        )
+
+
+def _read_or_refuse(store: ObjectStore, key: str) -> bytes:
+    return next(data for _, data in _read_many_or_refuse(store, [key]))
+
+
+def _read_many_or_refuse(store: ObjectStore, keys: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Read what must be there. A missing range or page is doubt about what is live, never 'nothing live'."""
+    try:
+        yield from store.read_many(keys)
+    except ObjectNotFoundError as error:
+        raise UnsafeToSweepError(
+            f"A file that says what is live is missing: {error.message} "
+            "Nothing was deleted. Restore the file, or find out which commit or branch needs it.",
+            kind="reference-missing",
+        ) from error

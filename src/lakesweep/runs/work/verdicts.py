@@ -1,0 +1,209 @@
+"""Where candidates meet references: one partition's verdicts, its garbage written, its sums returned.
+
+Every candidate gets exactly one verdict, in this order: live, gone, young, expired, unreferenced. The 64-bit hash
+decides (DESIGN D3): a collision can only make garbage look live.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.domain.addresses import CANDIDATE_PATTERN
+from lakesweep.engine.cells import Hashes, pack_stream, unpack_hashes, unpack_rows
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.runs.work import candidates as cand
+from lakesweep.runs.work import references as refs
+from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.target import Target
+
+Mask = npt.NDArray[np.bool_]
+
+VERDICTS = ("live", "gone", "young", "protected", "expired", "unreferenced", "undated")
+
+MET_SCHEMA = pa.schema(
+    [
+        *(pa.field(f"{v}{suffix}", pa.int64()) for v in VERDICTS for suffix in ("", "_bytes")),
+        pa.field("duplicates", pa.int64()),
+        pa.field("duplicate_bytes", pa.int64()),
+        pa.field("live_references", pa.int64()),
+        pa.field("expired_references", pa.int64()),
+        pa.field("canaries", pa.int64()),
+        pa.field(
+            "dead_canaries", pa.binary()
+        ),  # hashes of canaries that no live reference explains
+        pa.field("reference_counts", pa.binary()),  # Arrow stream of references.COUNTS_SCHEMA
+        pa.field("candidate_counts", pa.binary()),  # Arrow stream of candidates.COUNTS_SCHEMA
+        pa.field("garbage_parts", pa.string()),  # newline-separated "key rows bytes"
+        pa.field("undated_parts", pa.string()),
+        pa.field("young_parts", pa.string()),
+        pa.field("kept_parts", pa.string()),
+    ]
+)
+
+_EVENT_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("order", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What a meeting needs to know besides the cells. Picklable: it is the meeting function."""
+
+    target: Target
+    folder: str
+    cutoff: datetime
+    trust_dates: bool = True  # false for a plan whose files are not those that its mark wrote
+    keep_live_rows: bool = False  # a sweep names what came back to life
+
+    def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
+        """One partition's verdicts."""
+        rows = unpack_rows(candidates, cand.ROWS, cand.ROW_SCHEMA).combine_chunks()
+        live = np.sort(unpack_hashes(references, refs.LIVE))
+        expired = np.sort(unpack_hashes(references, refs.EXPIRED))
+        canaries = unpack_hashes(references, refs.CANARY)
+        hashes = hash_addresses(rows.column("address").combine_chunks())
+        keep, duplicates, duplicate_bytes = _first_of_each(rows, hashes)
+        rows, hashes = rows.take(pa.array(keep)), hashes[keep]
+
+        masks = self._verdicts(rows, hashes, live, expired, _gone(references))
+        result: dict[str, object] = {}
+        for verdict, mask in masks.items():
+            chosen = rows.filter(pa.array(mask))
+            result[verdict] = chosen.num_rows
+            result[f"{verdict}_bytes"] = _bytes(chosen)
+        garbage = masks["expired"] | masks["unreferenced"]
+        result |= {
+            "duplicates": duplicates,
+            "duplicate_bytes": duplicate_bytes,
+            "live_references": len(live),
+            "expired_references": len(expired),
+            "canaries": len(canaries),
+            "dead_canaries": canaries[~_is_in(canaries, live)].tobytes(),
+            "reference_counts": _stream(references, refs.COUNTS, refs.COUNTS_SCHEMA),
+            "candidate_counts": _stream(candidates, cand.COUNTS, cand.COUNTS_SCHEMA),
+            "garbage_parts": self._write(rows, garbage, masks["expired"], "garbage"),
+            "undated_parts": self._write(rows, masks["undated"], masks["expired"], "undated"),
+            "young_parts": self._write(rows, masks["young"], masks["expired"], "young"),
+            "kept_parts": self._write(rows, masks["live"], masks["expired"], "kept")
+            if self.keep_live_rows
+            else "",
+        }
+        return pa.Table.from_pylist([result], schema=MET_SCHEMA)
+
+    def _verdicts(
+        self, rows: pa.Table, hashes: Hashes, live: Hashes, expired: Hashes, gone: Hashes
+    ) -> dict[str, Mask]:
+        source = rows.column("source").to_numpy()
+        modified = rows.column("last_modified")
+        # A plan may have been edited by hand, so the shape is asked of every candidate, listed or not.
+        is_shaped = _mask(pc.match_substring_regex(rows.column("address"), CANDIDATE_PATTERN))
+        is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
+        in_expired = _is_in(hashes, expired) | (source == cand.COMMITTED)
+        is_dated = (source == cand.LISTED) | (
+            (source == cand.PLANNED) & _mask(pc.is_valid(modified)) & self.trust_dates
+        )
+        # What an expired commit holds was written before that commit: only a listing adds a second opinion.
+        needs_age = ~in_expired | (source == cand.LISTED)
+
+        is_live = _is_in(hashes, live)
+        is_gone = ~is_live & _is_in(hashes, gone) & np.isin(source, (cand.COMMITTED, cand.PLANNED))
+        rest = ~is_live & ~is_gone
+        protected = rest & ~is_shaped
+        rest &= is_shaped
+        undated = rest & needs_age & ~is_dated
+        young = rest & needs_age & is_dated & ~is_old
+        rest &= ~undated & ~young
+        return {
+            "live": is_live,
+            "gone": is_gone,
+            "young": young,
+            "protected": protected,
+            "expired": rest & in_expired,
+            "unreferenced": rest & ~in_expired,
+            "undated": undated,
+        }
+
+    def _write(self, rows: pa.Table, chosen: Mask, expired: Mask, stem: str) -> str:
+        picked = rows.filter(pa.array(chosen))
+        if not picked.num_rows:
+            return ""
+        reasons = np.where(expired[chosen], "expired", "unreferenced")
+        writer = PartWriter(self.target.open(), self.folder, stem, MARK_SCHEMA)
+        marked = pa.Table.from_arrays(
+            [
+                picked.column("address"),
+                picked.column("size_bytes"),
+                # Only a listing knows when the object was written; an entry's own time is its author's word.
+                pc.if_else(
+                    pc.equal(picked.column("source"), cand.COMMITTED),
+                    pa.scalar(None, pa.timestamp("us", tz="UTC")),
+                    picked.column("last_modified"),
+                ),
+                pa.array(reasons, pa.string()),
+            ],
+            schema=MARK_SCHEMA,
+        )
+        for batch in marked.to_batches():
+            writer.add(batch)
+        return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
+
+
+def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[npt.NDArray[np.int64], int, int]:
+    """Indices of one row per hash, the best source first; how many rows and bytes that leaves out."""
+    source = rows.column("source").to_numpy()
+    order = np.lexsort((source, hashes))
+    ordered = hashes[order]
+    is_first = np.ones(len(ordered), dtype=bool)
+    is_first[1:] = ordered[1:] != ordered[:-1]
+    keep = np.sort(order[is_first])
+    dropped = rows.take(pa.array(order[~is_first]))
+    return keep, dropped.num_rows, _bytes(dropped)
+
+
+def _gone(references: pa.Table) -> Hashes:
+    """Hashes whose last event is a deletion."""
+    gone = unpack_rows(references, refs.GONE, _EVENT_ROWS)
+    restored = unpack_rows(references, refs.RESTORED, _EVENT_ROWS)
+    hashes = np.concatenate((gone.column("hash").to_numpy(), restored.column("hash").to_numpy()))
+    if not len(hashes):
+        return np.empty(0, dtype=np.uint64)
+    order = np.concatenate((gone.column("order").to_numpy(), restored.column("order").to_numpy()))
+    is_deletion = np.arange(len(hashes)) < gone.num_rows
+    by_time = np.lexsort((order, hashes))
+    hashes, is_deletion = hashes[by_time], is_deletion[by_time]
+    is_last = np.ones(len(hashes), dtype=bool)
+    is_last[:-1] = hashes[1:] != hashes[:-1]
+    result: Hashes = hashes[is_last & is_deletion]
+    return result
+
+
+def _is_in(hashes: Hashes, ordered: Hashes) -> Mask:
+    """Which of the hashes are in the sorted array."""
+    if not len(ordered):
+        return np.zeros(len(hashes), dtype=bool)
+    at = np.searchsorted(ordered, hashes)
+    at[at == len(ordered)] = 0
+    found: Mask = ordered[at] == hashes
+    return found
+
+
+def _mask(values: pa.ChunkedArray | pa.Array) -> Mask:
+    mask: Mask = (
+        values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    )
+    return mask.astype(bool)
+
+
+def _bytes(rows: pa.Table) -> int:
+    return int(pc.sum(rows.column("size_bytes")).as_py() or 0)
+
+
+def _stream(cells: pa.Table, kind: int, schema: pa.Schema) -> bytes:
+    rows = unpack_rows(cells, kind, schema).combine_chunks()
+    batches = rows.to_batches()
+    return pack_stream(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema))
