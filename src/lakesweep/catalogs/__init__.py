@@ -1,0 +1,1 @@
+"""What is live, asked of a catalog: one folder per kind of catalog."""

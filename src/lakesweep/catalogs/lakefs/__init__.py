@@ -1,0 +1,34 @@
+"""lakeFS, real or embedded: who is asked what, and how the answers become values."""
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient, ObjectState, Repository, ServerProfile
+from lakesweep.catalogs.lakefs.graph import GraphSource, Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION, AddressNormaliser
+from lakesweep.catalogs.lakefs.ranges import committed_key, distinct_ranges, ranges_of_commits
+from lakesweep.catalogs.lakefs.retained import ServerRetainedCommits, server_retained_commits
+from lakesweep.catalogs.lakefs.transport import Timeouts
+from lakesweep.catalogs.lakefs.uncommitted import (
+    UncommittedList,
+    prepare_all_pages,
+    read_uncommitted_list,
+)
+
+__all__ = [
+    "NORMALISER_VERSION",
+    "AddressNormaliser",
+    "GraphSource",
+    "LakeFSClient",
+    "ObjectState",
+    "Refs",
+    "Repository",
+    "ServerProfile",
+    "ServerRetainedCommits",
+    "Timeouts",
+    "UncommittedList",
+    "committed_key",
+    "distinct_ranges",
+    "prepare_all_pages",
+    "ranges_of_commits",
+    "read_commit_graph",
+    "read_uncommitted_list",
+    "server_retained_commits",
+]

@@ -1,0 +1,446 @@
+"""A client of any lakeFS server, real or embedded, with the calls that a collector makes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from types import TracebackType
+from typing import Self, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from lakesweep.catalogs.lakefs.transport import (
+    Params,
+    Timeouts,
+    Transport,
+    answer_time,
+    parse_answer,
+)
+from lakesweep.catalogs.lakefs.wire import (
+    CommitListWire,
+    CommitWire,
+    ConfigWire,
+    GcConfigWire,
+    GcRulesWire,
+    HeadMoveListWire,
+    ObjectListWire,
+    ObjectStatsWire,
+    PageWire,
+    PrepareCommitsWire,
+    PrepareTaskStatusWire,
+    PrepareUncommittedWire,
+    RefListWire,
+    RefsDumpWire,
+    RepositoryWire,
+    TaskWire,
+)
+from lakesweep.domain.commits import (
+    BranchHead,
+    BranchId,
+    Commit,
+    CommitId,
+    HeadMove,
+    Tag,
+    TagId,
+)
+from lakesweep.domain.rules import RetentionRules
+from lakesweep.errors import CatalogError, CatalogNotFoundError
+
+__all__ = ["LakeFSClient", "ObjectState", "Repository", "ServerProfile"]
+
+Wire = TypeVar("Wire", bound=BaseModel)
+Page = TypeVar("Page", bound=PageWire)
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository: its storage namespace as the server spells it, and the kind of store it lies in."""
+
+    id: str
+    storage_namespace: str
+    default_branch: BranchId
+    creation_date: datetime
+    storage_id: str
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerProfile:
+    """What the server is and what it promises; `features` is empty for a real lakeFS."""
+
+    version: str
+    blockstore_type: str
+    is_embedded: bool = False
+    features: frozenset[str] = frozenset()
+
+    @property
+    def keeps_head_moves(self) -> bool:
+        """Whether it logs what branches pointed at before they were deleted or reset."""
+        return "head-moves" in self.features
+
+    @property
+    def lists_linked_objects(self) -> bool:
+        """Whether its uncommitted list is whole. A real server on local files leaves linked objects out."""
+        return self.is_embedded or self.blockstore_type != "local"
+
+
+class ObjectState(StrEnum):
+    """What reading an object through the server gives."""
+
+    READABLE = "readable"
+    GONE = "gone"
+    NOT_FOUND = "not-found"
+
+
+class LakeFSClient:
+    """Calls to one server. Thread-safe. Questions are retried, calls that do something never are."""
+
+    def __init__(
+        self,
+        endpoint: str,
+        access_key_id: str,
+        secret_access_key: str,
+        *,
+        timeouts: Timeouts | None = None,
+        retries: int = 5,
+        sleep: Callable[[float], None] = time.sleep,
+        http_transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = Transport(
+            endpoint,
+            access_key_id,
+            secret_access_key,
+            timeouts=timeouts or Timeouts(),
+            retries=retries,
+            sleep=sleep,
+            http_transport=http_transport,
+        )
+        self.sleep = sleep
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LakeFSClient({self.url!r})"
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    @property
+    def url(self) -> str:
+        """The base of all calls, for messages; it holds no secret."""
+        return self._http.url
+
+    @property
+    def timeouts(self) -> Timeouts:
+        """How long this client waits."""
+        return self._http.timeouts
+
+    # -- the server
+
+    def server_time(self) -> datetime | None:
+        """The server's clock, from the date of its answer (to the second); None when it sends none."""
+        operation = "asking for the server's time"
+        return answer_time(self._http.get(operation, ["healthcheck"], expect=(204, 200)))
+
+    def profile(self, storage_id: str = "") -> ServerProfile:
+        """What the server is, and the kind of store that the given storage id (of a repository) names."""
+        config = self._ask("reading the server's configuration", ConfigWire, ["config"])
+        storage = config.storage_of(storage_id)
+        if storage is None:
+            raise CatalogError(
+                f"reading the server's configuration: {self.url} names no store with the id {storage_id!r}, so it "
+                "can't be told where the repository lies.",
+                kind="catalog-nonsense",
+            )
+        lakesweep = config.lakesweep
+        return ServerProfile(
+            version=config.version_config.version,
+            blockstore_type=storage.blockstore_type,
+            is_embedded=lakesweep is not None,
+            features=lakesweep.features if lakesweep is not None else frozenset(),
+        )
+
+    def grace_period(self) -> timedelta:
+        """How long an issued address may still be linked; six hours on servers from before they said so."""
+        operation = "asking for the grace period of uploads"
+        try:
+            answer = self._ask(operation, GcConfigWire, ["config", "garbage-collection"])
+        except CatalogNotFoundError:
+            return timedelta(hours=6)
+        return timedelta(seconds=answer.grace_period)
+
+    # -- repositories and refs
+
+    def repository(self, repository: str) -> Repository:
+        """The repository; CatalogNotFoundError when there is none of that name."""
+        operation = f"reading repository {repository}"
+        answer = self._ask(operation, RepositoryWire, ["repositories", repository])
+        if answer.id != repository:
+            raise CatalogError(
+                f"{operation}: the server answered with repository {answer.id!r} instead.",
+                kind="catalog-nonsense",
+            )
+        return Repository(
+            id=answer.id,
+            storage_namespace=answer.storage_namespace,
+            default_branch=BranchId(answer.default_branch),
+            creation_date=datetime.fromtimestamp(answer.creation_date, UTC),
+            storage_id=answer.storage_id,
+            read_only=answer.read_only,
+        )
+
+    def branches(self, repository: str) -> list[BranchHead]:
+        """All branches, hidden ones too, in the server's order."""
+        pages = self._pages(
+            f"listing the branches of {repository}",
+            RefListWire,
+            ["repositories", repository, "branches"],
+            {"show_hidden": True},
+        )
+        return [
+            BranchHead(BranchId(ref.id), CommitId(ref.commit_id))
+            for page in pages
+            for ref in page.results
+        ]
+
+    def tags(self, repository: str) -> list[Tag]:
+        """All tags."""
+        pages = self._pages(
+            f"listing the tags of {repository}", RefListWire, ["repositories", repository, "tags"]
+        )
+        return [
+            Tag(TagId(ref.id), CommitId(ref.commit_id)) for page in pages for ref in page.results
+        ]
+
+    def commit(self, repository: str, ref: str) -> Commit:
+        """The commit that a ref expression names."""
+        operation = f"reading commit {ref} of {repository}"
+        path = ["repositories", repository, "commits", ref]
+        return self._ask(operation, CommitWire, path).to_commit()
+
+    def log(self, repository: str, ref: str) -> Iterator[Commit]:
+        """The commit and all its ancestors, by whichever parent, newest first."""
+        operation = f"reading the log of {ref} in {repository}"
+        path = ["repositories", repository, "refs", ref, "commits"]
+        for page in self._pages(operation, CommitListWire, path):
+            for commit in page.results:
+                yield commit.to_commit()
+
+    def head_moves(self, repository: str) -> list[HeadMove]:
+        """What branches pointed at before they were deleted or reset; the embedded lake alone keeps such a log."""
+        operation = f"listing the head moves of {repository}"
+        path = ["repositories", repository, "gc", "head_moves"]
+        return [
+            HeadMove(
+                BranchId(move.branch_id),
+                CommitId(move.commit_id),
+                datetime.fromtimestamp(move.until, UTC),
+            )
+            for page in self._pages(operation, HeadMoveListWire, path)
+            for move in page.moves
+        ]
+
+    def dump_refs(self, repository: str) -> RefsDumpWire:
+        """Have the server write all commits, branches and tags under `_lakefs/`."""
+        operation = f"dumping the refs of {repository}"
+        path = ["repositories", repository, "refs", "dump"]
+        response = self._http.change(operation, "PUT", path, expect=(201,), is_job=True)
+        return parse_answer(operation, RefsDumpWire, response.content)
+
+    # -- objects
+
+    def stat_object(self, repository: str, ref: str, path: str) -> ObjectStatsWire | None:
+        """The entry at a path as the ref reads it (staged entries too, for a branch); None when there is none."""
+        operation = f"looking up {path!r} at {ref} of {repository}"
+        route = ["repositories", repository, "refs", ref, "objects", "stat"]
+        try:
+            return self._ask(
+                operation, ObjectStatsWire, route, {"path": path, "user_metadata": False}
+            )
+        except CatalogNotFoundError:
+            return None
+
+    def list_objects(
+        self,
+        repository: str,
+        ref: str,
+        *,
+        prefix: str = "",
+        after: str = "",
+        limit: int | None = None,
+    ) -> Iterator[ObjectStatsWire]:
+        """Entries in path order, after `after` (exclusive), at most `limit`."""
+        operation = f"listing {ref} of {repository}"
+        route = ["repositories", repository, "refs", ref, "objects", "ls"]
+        amount = _PAGE if limit is None else min(limit, _PAGE)
+        params: Params = {"prefix": prefix, "user_metadata": False, "amount": amount}
+        left = limit
+        for page in self._pages(operation, ObjectListWire, route, params, after=after):
+            for entry in page.results:
+                if left is not None:
+                    if not left:
+                        return
+                    left -= 1
+                yield entry
+            if left == 0:
+                return
+
+    def object_state(self, repository: str, ref: str, path: str) -> ObjectState:
+        """Whether the object's bytes read. Only reading them tells: stat and HEAD answer from metadata."""
+        operation = f"reading {path!r} at {ref} of {repository}"
+        route = ["repositories", repository, "refs", ref, "objects"]
+        # One byte is enough; an empty object has none, which the server answers with 416.
+        response = self._http.get(
+            operation,
+            route,
+            {"path": path},
+            headers={"Range": "bytes=0-0"},
+            expect=(200, 206, 404, 410, 416),
+        )
+        if response.status_code == 410:
+            return ObjectState.GONE
+        return ObjectState.NOT_FOUND if response.status_code == 404 else ObjectState.READABLE
+
+    # -- retention
+
+    def rules(self, repository: str) -> RetentionRules | None:
+        """The retention rules; None when there are none, and then nothing expires."""
+        operation = f"reading the retention rules of {repository}"
+        path = ["repositories", repository, "settings", "gc_rules"]
+        try:
+            answer = self._ask(operation, GcRulesWire, path)
+        except CatalogNotFoundError:
+            # A 404 also means that the repository is not there; that must not read as "no rules".
+            self.repository(repository)
+            return None
+        days = {BranchId(rule.branch_id): rule.retention_days for rule in answer.branches}
+        if len(days) != len(answer.branches):
+            raise CatalogError(
+                f"{operation}: the server's answer has two rules for one branch.",
+                kind="catalog-nonsense",
+            )
+        return RetentionRules(answer.default_retention_days, days)
+
+    def set_rules(self, repository: str, rules: RetentionRules) -> None:
+        """Set the retention rules."""
+        body = {
+            "default_retention_days": rules.default_retention_days,
+            "branches": [
+                {"branch_id": branch, "retention_days": days}
+                for branch, days in sorted(rules.branch_retention_days.items())
+            ],
+        }
+        path = ["repositories", repository, "settings", "gc_rules"]
+        operation = f"setting the retention rules of {repository}"
+        self._http.change(operation, "PUT", path, body=body, expect=(204,))
+
+    def delete_rules(self, repository: str) -> None:
+        """Remove the retention rules: nothing expires any more."""
+        path = ["repositories", repository, "settings", "gc_rules"]
+        operation = f"clearing the retention rules of {repository}"
+        self._http.change(operation, "DELETE", path, expect=(204,))
+
+    def start_prepare_commits(self, repository: str) -> str:
+        """Have the server start writing its list of retained commits; gives the task's id."""
+        operation = f"starting prepare_commits of {repository}"
+        path = ["repositories", repository, "gc", "prepare_commits", "async"]
+        response = self._http.change(operation, "POST", path, expect=(202,), is_job=True)
+        return parse_answer(operation, TaskWire, response.content).id
+
+    def prepare_commits_status(self, repository: str, task_id: str) -> PrepareTaskStatusWire:
+        """How far that task is."""
+        operation = f"asking for prepare_commits {task_id} of {repository}"
+        path = ["repositories", repository, "gc", "prepare_commits", "status"]
+        return self._ask(operation, PrepareTaskStatusWire, path, {"id": task_id})
+
+    def prepare_commits(self, repository: str) -> PrepareCommitsWire:
+        """The same in one blocking call, for servers that have no other.
+
+        On a store that can't presign, the list is written and the answer is a 400 of two JSON bodies: the refusal to
+        presign and, after it, the result.
+        """
+        operation = f"prepare_commits of {repository}"
+        path = ["repositories", repository, "gc", "prepare_commits"]
+        response = self._http.change(operation, "POST", path, expect=(201, 400), is_job=True)
+        if response.status_code == 201:
+            return parse_answer(operation, PrepareCommitsWire, response.content)
+        bodies = _json_bodies(response.text)
+        if len(bodies) < 2:
+            raise CatalogError(
+                f"{operation}: {self.url} answered 400. It was given up.", kind="http-400"
+            )
+        return parse_answer(operation, PrepareCommitsWire, json.dumps(bodies[-1]))
+
+    def prepare_uncommitted(
+        self, repository: str, continuation_token: str | None = None
+    ) -> PrepareUncommittedWire:
+        """Have the server write one page of the list of staged addresses; without a token a new run begins."""
+        operation = f"prepare_uncommitted of {repository}"
+        path = ["repositories", repository, "gc", "prepare_uncommited"]  # the API's own spelling
+        body = {} if continuation_token is None else {"continuation_token": continuation_token}
+        response = self._http.change(operation, "POST", path, body=body, expect=(201,), is_job=True)
+        return parse_answer(operation, PrepareUncommittedWire, response.content)
+
+    # -- asking
+
+    def _ask(
+        self, operation: str, model: type[Wire], path: list[str], params: Params | None = None
+    ) -> Wire:
+        return parse_answer(operation, model, self._http.get(operation, path, params).content)
+
+    def _pages(
+        self,
+        operation: str,
+        model: type[Page],
+        path: list[str],
+        params: Params | None = None,
+        *,
+        after: str = "",
+    ) -> Iterator[Page]:
+        """Page after page. A page that leads nowhere, or back, is an error and not the end of the list."""
+        asked: set[str] = set()
+        while True:
+            asked.add(after)
+            query: Params = {"amount": _PAGE, **(params or {}), "after": after}
+            page = self._ask(operation, model, path, query)
+            yield page
+            if not page.pagination.has_more:
+                return
+            after = page.pagination.next_offset
+            if not after or after in asked:
+                raise CatalogError(
+                    f"{operation}: the server says there is more, but its next page is one we had. The list is not "
+                    "complete, so nothing was concluded from it.",
+                    kind="catalog-nonsense",
+                )
+
+
+def _json_bodies(text: str) -> list[object]:
+    """All JSON values that stand one after the other in a text; none when it is not that."""
+    decoder = json.JSONDecoder()
+    bodies: list[object] = []
+    rest = text.lstrip()
+    while rest:
+        try:
+            body, end = decoder.raw_decode(rest)
+        except ValueError:
+            return []
+        bodies.append(body)
+        rest = rest[end:].lstrip()
+    return bodies

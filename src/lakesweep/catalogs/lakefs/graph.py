@@ -1,0 +1,202 @@
+"""The whole commit graph of a repository, with its branches and tags.
+
+One refs dump gives every commit, dangling ones included, which no other call does. A user without the right to dump
+gets the commits that branches and tags reach; what else was ever committed must then be taken from the range files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.domain.commits import (
+    BranchHead,
+    Commit,
+    CommitGraph,
+    CommitId,
+    HeadMove,
+    MetaRangeId,
+    Tag,
+)
+from lakesweep.errors import (
+    CatalogDeniedError,
+    CatalogNotFoundError,
+    FormatError,
+    ObjectNotFoundError,
+    UnsafeToSweepError,
+)
+from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, read_refs_dump
+from lakesweep.storage import ObjectStore
+
+__all__ = ["GraphSource", "Refs", "read_commit_graph"]
+
+logger = logging.getLogger(__name__)
+
+# Commits made while the dump was written are read one by one; more than this is no longer "a few".
+_MOST_COMMITS_AFTER_DUMP = 10_000
+
+
+class GraphSource(StrEnum):
+    """Where a graph came from."""
+
+    DUMP = "refs-dump"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """Commits, branches and tags of a repository, and the head moves where the server logs them.
+
+    When `complete` is false, dangling commits are missing: every range file under `_lakefs/` must count as committed.
+    """
+
+    graph: CommitGraph
+    heads: tuple[BranchHead, ...]
+    tags: tuple[Tag, ...]
+    source: GraphSource
+    head_moves: tuple[HeadMove, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the graph holds the dangling commits too."""
+        return self.source is GraphSource.DUMP
+
+
+def read_commit_graph(
+    client: LakeFSClient, store: ObjectStore, repository: str, *, with_head_moves: bool = False
+) -> Refs:
+    """Read all refs. `with_head_moves` asks for the log of head moves too, which the embedded lake keeps.
+
+    Raises:
+        UnsafeToSweepError: a file of the dump is missing or damaged, or commits could not be completed.
+    """
+    try:
+        refs = _read_by_dump(client, store, repository)
+    except CatalogDeniedError as denied:
+        logger.warning(
+            "repo#%s no right to dump refs (%s); reading branch logs, and every range file will count as committed",
+            repository,
+            denied.message,
+        )
+        refs = _read_by_logs(client, repository)
+    # Moves after branches: a branch that goes in between is in the branches read, or in the moves, or in both.
+    moves = tuple(client.head_moves(repository)) if with_head_moves else ()
+    named = [head.commit_id for head in refs.heads]
+    named += [tag.commit_id for tag in refs.tags] + [move.commit_id for move in moves]
+    graph = _with_commits_made_since(client, repository, refs.graph, named)
+    logger.info(
+        "repo#%s refs from %s: %d commits, %d branches, %d tags, %d head moves",
+        repository,
+        refs.source,
+        len(graph),
+        len(refs.heads),
+        len(refs.tags),
+        len(moves),
+    )
+    return Refs(graph, refs.heads, refs.tags, refs.source, moves)
+
+
+def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> Refs:
+    earlier_manifest = _read_if_there(store, MANIFEST_KEY)
+    answer = client.dump_refs(repository)
+    dump = RefsManifest(
+        MetaRangeId(answer.commits_meta_range_id),
+        MetaRangeId(answer.tags_meta_range_id),
+        MetaRangeId(answer.branches_meta_range_id),
+    )
+    # The dump replaces the manifest, and a user may want to restore from the one that was there.
+    if earlier_manifest is not None:
+        _put_back(store, earlier_manifest, dump)
+    try:
+        read = read_refs_dump(store.read, dump)
+    except ObjectNotFoundError as missing:
+        raise UnsafeToSweepError(
+            f"The refs dump of {repository} is not whole: {missing.message} Nothing was deleted. Check that the "
+            "storage namespace and its credentials are those of the server.",
+            kind="refs-dump-incomplete",
+        ) from missing
+    return Refs(CommitGraph(read.commits), tuple(read.branches), tuple(read.tags), GraphSource.DUMP)
+
+
+def _put_back(store: ObjectStore, earlier_manifest: bytes, dump: RefsManifest) -> None:
+    now_there = _read_if_there(store, MANIFEST_KEY)
+    if now_there is not None and _names_dump(now_there, dump):
+        store.write(MANIFEST_KEY, earlier_manifest)
+    # Else somebody dumped after us, and that newer manifest is theirs.
+
+
+def _names_dump(manifest: bytes, dump: RefsManifest) -> bool:
+    try:
+        return RefsManifest.decode(manifest) == dump
+    except FormatError:
+        return False
+
+
+def _read_if_there(store: ObjectStore, key: str) -> bytes | None:
+    try:
+        return store.read(key)
+    except ObjectNotFoundError:
+        return None
+
+
+def _read_by_logs(client: LakeFSClient, repository: str) -> Refs:
+    heads = client.branches(repository)
+    tags = client.tags(repository)
+    commits: dict[CommitId, Commit] = {}
+    tips = dict.fromkeys([head.commit_id for head in heads] + [tag.commit_id for tag in tags])
+    for tip in tips:
+        _add_ancestors(client, repository, tip, commits)
+    return Refs(CommitGraph(commits.values()), tuple(heads), tuple(tags), GraphSource.LOGS)
+
+
+def _add_ancestors(
+    client: LakeFSClient, repository: str, tip: CommitId, commits: dict[CommitId, Commit]
+) -> None:
+    """Add a commit and what it descends from; `commits` holds the parents of all it holds, before and after."""
+    if tip in commits:
+        return
+    missing = {tip}
+    for commit in client.log(repository, tip):
+        if commit.id in missing:
+            missing.discard(commit.id)
+        commits[commit.id] = commit
+        missing.update(parent for parent in commit.parents if parent not in commits)
+        if not missing:
+            return  # branches share most of their history: read only what is new
+    raise UnsafeToSweepError(
+        f"The log of {tip} in {repository} ended before its parents {sorted(missing)[:3]} came. Nothing was deleted. "
+        "Run again; if it stays so, the server has lost commits.",
+        kind="commit-graph-incomplete",
+    )
+
+
+def _with_commits_made_since(
+    client: LakeFSClient, repository: str, graph: CommitGraph, named: Iterable[CommitId]
+) -> CommitGraph:
+    """The graph with the commits that branches got while it was being read, and their parents."""
+    wanted = [commit_id for commit_id in dict.fromkeys(named) if commit_id not in graph]
+    if not wanted:
+        return graph
+    added: dict[CommitId, Commit] = {}
+    while wanted:
+        commit_id = wanted.pop()
+        if commit_id in graph or commit_id in added:
+            continue
+        if len(added) == _MOST_COMMITS_AFTER_DUMP:
+            raise UnsafeToSweepError(
+                f"More than {_MOST_COMMITS_AFTER_DUMP} commits of {repository} are not in its refs dump. Nothing was "
+                "deleted. Run again.",
+                kind="commit-graph-incomplete",
+            )
+        try:
+            added[commit_id] = client.commit(repository, commit_id)
+        except CatalogNotFoundError as missing:
+            raise UnsafeToSweepError(
+                f"Commit {commit_id} of {repository} is named, but the server does not have it. Nothing was deleted.",
+                kind="commit-graph-incomplete",
+            ) from missing
+        wanted.extend(added[commit_id].parents)
+    return CommitGraph([*graph, *added.values()])

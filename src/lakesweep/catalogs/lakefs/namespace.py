@@ -1,0 +1,120 @@
+"""Full physical addresses, in whatever spelling, as addresses relative to the storage namespace."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from lakesweep.domain.location import Location, StoreKind
+from lakesweep.errors import ConfigError, UnsafeToSweepError
+
+__all__ = ["NORMALISER_VERSION", "AddressNormaliser"]
+
+# Part of the key of whatever is cached from normalised addresses: raise it when an address may come out differently.
+NORMALISER_VERSION = 1
+
+_KIND_OF_SCHEME: dict[str, StoreKind] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
+    "gs": "gs",
+    **dict.fromkeys(("http", "https", "abfs", "abfss", "wasb", "wasbs"), "azure"),
+    **dict.fromkeys(("local", "file"), "local"),
+    "mem": "mem",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_ONE_SPELLING_ONLY = re.compile(r"(?!.*(?:%|//|/\.))[^/.].*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressNormaliser:
+    """Tells for a full address whether it lies in the namespace, and where.
+
+    An address that the server could read as an object of the namespace counts as that object: taking it for live keeps
+    at worst one object too many. Only a spelling of our own kind of store that can't be read at all is refused.
+
+    Args:
+        namespace: the repository's storage namespace.
+        namespace_root: the folder of `local://NAME` namespaces, where the store is local files.
+    """
+
+    namespace: Location
+    namespace_root: str | None = None
+    _folded: Location = field(init=False, repr=False)
+    _usual_prefix: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folded", _fold(self.namespace))
+        uri = self.namespace.uri
+        # lakeFS writes local addresses as local://<absolute path>, which is not how we write them.
+        usual = uri.replace("file://", "local://", 1) if self.namespace.kind == "local" else uri
+        object.__setattr__(self, "_usual_prefix", usual + "/")
+
+    def relative(self, address: str) -> str | None:
+        """The address relative to the namespace, verbatim; None when it lies outside."""
+        return next(iter(self.readings(address)), None)
+
+    def readings(self, address: str) -> tuple[str, ...]:
+        """All objects of the namespace that the address may mean, the verbatim one first; empty when outside.
+
+        A server decodes `%41` in a full address on its way to the store, and some stores fold `//` and `..`; keys
+        that a store lists are what they are. So one address can have up to four readings.
+
+        Raises:
+            UnsafeToSweepError: it can't be told whether the address lies in the namespace.
+        """
+        if address.startswith(self._usual_prefix):
+            rest = address[len(self._usual_prefix) :]
+            if _ONE_SPELLING_ONLY.fullmatch(rest):
+                return (rest,)
+        scheme = _SCHEME.match(address)
+        if scheme is None:
+            return (
+                address,
+            )  # an address without a scheme is relative, whatever its entry calls it
+        if _KIND_OF_SCHEME.get(scheme[1].lower()) != self.namespace.kind:
+            return ()
+        return self._relative_spellings(address)
+
+    def _relative_spellings(self, address: str) -> tuple[str, ...]:
+        found: list[str] = []
+        failure: ConfigError | None = None
+        understood = False
+        for spelling in _spellings(address):
+            try:
+                place = Location.parse(spelling, namespace_root=self.namespace_root)
+            except ConfigError as error:
+                failure = error
+                continue
+            understood = True
+            relative = self._folded.relative(_fold(place))
+            if relative and relative not in found:
+                found.append(relative)
+        if not understood:
+            raise UnsafeToSweepError(
+                f"The address {address.partition('?')[0]!r} is in an entry of the repository, and it can't be told "
+                "whether it lies in the storage namespace. Nothing was deleted. Remove or re-import that entry.",
+                kind="address-not-understood",
+            ) from failure
+        return tuple(found)
+
+
+def _fold(place: Location) -> Location:
+    # Bucket and container names have no upper case; a spelling with one can only mean the same place.
+    return replace(place, container=place.container.lower(), account=place.account.lower())
+
+
+def _spellings(address: str) -> list[str]:
+    scheme, _, rest = address.partition(":")
+    spellings = [rest, unquote(rest)]
+    for text in tuple(spellings):
+        authority_end = text.find("/", 2) if text.startswith("//") else 0
+        if authority_end < 0:
+            continue
+        authority, path = text[:authority_end], text[authority_end:]
+        spellings.append(authority + _collapsed(path))
+    return [f"{scheme}:{text}" for text in dict.fromkeys(spellings)]
+
+
+def _collapsed(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/"))

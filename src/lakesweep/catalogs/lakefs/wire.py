@@ -1,0 +1,284 @@
+"""The JSON that a lakeFS server answers, validated where it comes in.
+
+Strict on purpose: a field that decides what is live has no default that could mean "nothing". Fields that we do not use
+are ignored, so that newer servers keep working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
+
+__all__ = [
+    "BranchRuleWire",
+    "CommitListWire",
+    "CommitWire",
+    "ConfigWire",
+    "ErrorWire",
+    "GcConfigWire",
+    "GcRulesWire",
+    "HeadMoveListWire",
+    "HeadMoveWire",
+    "ObjectListWire",
+    "ObjectStatsWire",
+    "PageWire",
+    "PaginationWire",
+    "PrepareCommitsWire",
+    "PrepareTaskStatusWire",
+    "PrepareUncommittedWire",
+    "RefListWire",
+    "RefWire",
+    "RefsDumpWire",
+    "RepositoryWire",
+    "StorageConfigWire",
+    "TaskWire",
+]
+
+NonEmpty = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class ErrorWire(_Wire):
+    """The body of every refusal."""
+
+    message: str
+
+
+class RepositoryWire(_Wire):
+    """A repository and where its objects lie."""
+
+    id: NonEmpty
+    storage_namespace: NonEmpty
+    default_branch: NonEmpty
+    creation_date: int
+    storage_id: str = ""
+    read_only: bool = False
+
+
+class StorageConfigWire(_Wire):
+    """One object store behind the server."""
+
+    blockstore_type: NonEmpty
+    blockstore_id: str = ""
+
+
+class VersionConfigWire(_Wire):
+    """Which server this is."""
+
+    version: str = ""
+    version_context: str = ""
+
+
+class LakesweepWire(_Wire):
+    """The embedded lake says what it is and what it promises beyond lakeFS."""
+
+    version: str
+    features: frozenset[str]
+
+
+class ConfigWire(_Wire):
+    """The server's configuration; `lakesweep` is there on the embedded lake alone."""
+
+    version_config: VersionConfigWire
+    storage_config: StorageConfigWire | None = None
+    storage_config_list: list[StorageConfigWire] | None = None
+    lakesweep: LakesweepWire | None = None
+
+    def storage_of(self, storage_id: str) -> StorageConfigWire | None:
+        """The store that a repository with this storage id lies in; None when the server names none.
+
+        A server with one store sends an empty list and the store on its own.
+        """
+        stores = self.storage_config_list or []
+        if len(stores) > 1:
+            return next((store for store in stores if store.blockstore_id == storage_id), None)
+        return stores[0] if stores else self.storage_config
+
+
+class GcConfigWire(_Wire):
+    """How long, in seconds, an issued address may still be linked."""
+
+    grace_period: Count
+
+
+class BranchRuleWire(_Wire):
+    """The days of one branch."""
+
+    branch_id: NonEmpty
+    retention_days: int
+
+
+def _null_is_no_branches(value: object) -> object:
+    # A real server sends null for rules without branch rules; a missing key still fails.
+    return [] if value is None else value
+
+
+class GcRulesWire(_Wire):
+    """Retention rules, in the JSON that users write too."""
+
+    default_retention_days: int
+    branches: Annotated[list[BranchRuleWire], BeforeValidator(_null_is_no_branches)]
+
+
+class PaginationWire(_Wire):
+    """Where the next page begins."""
+
+    has_more: bool
+    next_offset: str
+    results: Count
+
+
+class PageWire(_Wire):
+    """A page of any list. One that holds fewer items than it says was cut short on its way."""
+
+    pagination: PaginationWire
+
+    def items(self) -> Sequence[object]:
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if len(self.items()) != self.pagination.results:
+            raise ValueError(
+                f"says it has {self.pagination.results} results, but has {len(self.items())}"
+            )
+        return self
+
+
+class RefWire(_Wire):
+    """A branch or a tag."""
+
+    id: NonEmpty
+    commit_id: NonEmpty
+
+
+class RefListWire(PageWire):
+    """A page of branches or tags."""
+
+    results: list[RefWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
+
+
+class CommitWire(_Wire):
+    """A commit."""
+
+    id: NonEmpty
+    parents: list[NonEmpty]
+    committer: str
+    message: str
+    creation_date: int
+    meta_range_id: str
+    metadata: dict[str, str] | None = None
+    version: int = 0
+    generation: int = 0
+
+    def to_commit(self) -> Commit:
+        """The same as a value of the domain."""
+        return Commit(
+            id=CommitId(self.id),
+            committer=self.committer,
+            message=self.message,
+            creation_date=datetime.fromtimestamp(self.creation_date, UTC),
+            meta_range_id=MetaRangeId(self.meta_range_id),
+            parents=tuple(CommitId(parent) for parent in self.parents),
+            metadata=self.metadata or {},
+            version=self.version,
+            generation=self.generation,
+        )
+
+
+class CommitListWire(PageWire):
+    """A page of a log."""
+
+    results: list[CommitWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
+
+
+class ObjectStatsWire(_Wire):
+    """An entry, or a common prefix without an address."""
+
+    path: str
+    path_type: str
+    physical_address: str
+    checksum: str
+    mtime: int
+    size_bytes: Count | None = None
+
+
+class ObjectListWire(PageWire):
+    """A page of entries."""
+
+    results: list[ObjectStatsWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
+
+
+class RefsDumpWire(_Wire):
+    """The metaranges that a refs dump wrote."""
+
+    commits_meta_range_id: NonEmpty
+    tags_meta_range_id: NonEmpty
+    branches_meta_range_id: NonEmpty
+
+
+class PrepareCommitsWire(_Wire):
+    """Where the server wrote its list of retained commits."""
+
+    run_id: NonEmpty
+    gc_commits_location: NonEmpty
+
+
+class TaskWire(_Wire):
+    """A task that the server started."""
+
+    id: NonEmpty
+
+
+class PrepareTaskStatusWire(_Wire):
+    """How far such a task is; when completed it has a result or an error."""
+
+    task_id: NonEmpty
+    completed: bool
+    result: PrepareCommitsWire | None = None
+    error: ErrorWire | None = None
+
+
+class PrepareUncommittedWire(_Wire):
+    """One page of the uncommitted list; the location is empty when this page wrote no rows."""
+
+    run_id: NonEmpty
+    gc_uncommitted_location: str
+    continuation_token: str | None = None
+    rows_written: Count | None = None
+    total_rows: Count | None = None
+
+
+class HeadMoveWire(_Wire):
+    """A branch stopped pointing at a commit at this time (unix seconds)."""
+
+    branch_id: NonEmpty
+    commit_id: NonEmpty
+    until: int
+
+
+class HeadMoveListWire(PageWire):
+    """A page of head moves, from the embedded lake."""
+
+    moves: list[HeadMoveWire]
+
+    def items(self) -> Sequence[object]:
+        return self.moves
