@@ -1,0 +1,50 @@
+"""`lakesweep config show`: every setting, its value, and where it came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from lakesweep.cli.options import with_settings
+from lakesweep.cli.render import print_json, print_table
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["config_app"]
+
+config_app = typer.Typer(no_args_is_help=True, help="Settings and where they come from.")
+
+
+@config_app.callback()
+def config() -> None:
+    """Settings and where they come from."""
+
+
+@config_app.command("show")
+@with_settings("server", "storage", "collect", "sweep", "spark", "output")
+def show(*, settings: Settings) -> None:
+    """Print every setting, its value, and where it came from; secrets masked.
+
+    The order is: flag, LAKESWEEP_<FLAG> in the environment, --config file, Spark properties, what lakectl and the
+    stores' own tools use, default.
+    """
+    if settings.output.output == "json":
+        lines = {
+            line.name: {"value": line.value, "source": line.source} for line in settings.values
+        }
+        print_json({"schema": "lakesweep.config/1", "settings": lines})
+        return
+    rows = [(line.name, _text(line.value), line.source) for line in settings.values]
+    print_table(("setting", "value", "from"), rows)
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return " ".join(map(str, value)) or "-"
+    return str(value)

@@ -1,0 +1,111 @@
+"""The program `lakesweep`: its commands, and what each way of failing says and exits with."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+
+from lakesweep.cli.config import config_app
+from lakesweep.cli.options import EXIT_STATUSES
+from lakesweep.cli.version import installed_versions, show_version
+from lakesweep.errors import LakesweepError
+from lakesweep.logs import configure_logging
+from lakesweep.secrets import known_secrets
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="lakesweep",
+    help="A garbage collector for versioned data lakes: finds the objects that no version of the data can reach any "
+    "more, and deletes them and nothing else.",
+    epilog=EXIT_STATUSES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+@app.callback()
+def lakesweep() -> None:
+    """A garbage collector for versioned data lakes."""
+
+
+app.add_typer(config_app, name="config")
+app.command("version")(show_version)
+
+# Typer shows one of its errors for a wrong command line and hides the base of them all.
+_WrongUse: type[Exception] = next(
+    cls for cls in typer.BadParameter.__mro__ if cls.__name__ == "ClickException"
+)
+
+_BUG = 1
+_WRONG_USE = 2
+_INTERRUPTED = 130
+_BROKEN_PIPE = 141
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with the status that its outcome stands for."""
+    configure_logging()
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and answer its exit status; failures are told on stderr, masked."""
+    try:
+        status = app(arguments, prog_name="lakesweep", standalone_mode=False)
+        sys.stdout.flush()
+    except LakesweepError as error:
+        _tell(f"lakesweep: {error.message}")
+        return error.exit_status
+    except _WrongUse as error:
+        _tell_wrong_use(error)
+        return _WRONG_USE
+    except (KeyboardInterrupt, typer.Abort):
+        status = _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our stdout has left; Python must not complain about it at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except Exception as error:  # noqa: BLE001 (the last stop: what nobody foresaw is a bug of ours, and says so)
+        _tell_bug(error, arguments)
+        return _BUG
+    if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
+        _tell("lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on.")
+    return status if isinstance(status, int) else 0
+
+
+def _tell_wrong_use(error: Exception) -> None:
+    message = error.format_message()  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    if message.startswith("Usage:"):  # a group without a command, answered with its help
+        _tell(message)
+    elif context is not None:
+        _tell(f"lakesweep: {message}\nTry: {context.command_path} --help")
+    else:
+        _tell(f"lakesweep: {message}")
+
+
+def _tell_bug(error: Exception, arguments: list[str]) -> None:
+    versions = ", ".join(f"{part} {number}" for part, number in installed_versions().items())
+    _tell("".join(traceback.format_exception(error)).rstrip())
+    _tell(
+        f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}\n"
+        "Nothing more was done after it. Please report the lines above (secrets are masked; object names are not), "
+        f"the command, and: {versions}.\n"
+        "If a sweep was under way, `lakesweep runs show` says how far it came."
+    )
+
+
+def _tell(text: str) -> None:
+    print(known_secrets.mask(text), file=sys.stderr)  # noqa: T201 (talk goes to stderr)
+
+
+if __name__ == "__main__":
+    main()

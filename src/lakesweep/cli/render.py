@@ -1,0 +1,30 @@
+"""Results on stdout: tables for people, JSON for programs. Whatever goes out is masked here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import typer
+
+from lakesweep.secrets import known_secrets
+
+__all__ = ["print_json", "print_table", "print_text"]
+
+
+def print_text(text: str) -> None:
+    """A result for people."""
+    typer.echo(known_secrets.mask(text))
+
+
+def print_json(value: object) -> None:
+    """A result for programs: one JSON document."""
+    typer.echo(json.dumps(known_secrets.mask_json(value), indent=2, ensure_ascii=False))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as their widest cell; plain text, so that it can be piped and pasted."""
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    for row in (head, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print_text("  ".join(cells).rstrip())

@@ -1,0 +1,265 @@
+"""Read every source in its order and make the one value that the rest of lakesweep is handed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError
+from lakesweep.secrets import MASK, SecretMask, is_secret_name, known_secrets, secrets_in_url
+from lakesweep.settings.declared import SETTINGS, Setting, setting
+from lakesweep.settings.guards import (
+    OURS,
+    check_combinations,
+    keep_pair_together,
+    raise_min_age_only,
+    refuse_off_the_command_line,
+)
+from lakesweep.settings.sources import (
+    Found,
+    Rank,
+    from_ecosystem,
+    from_environment,
+    from_file,
+    from_flags,
+)
+from lakesweep.settings.spark_properties import KnownProperties, read_properties
+from lakesweep.settings.stores import Layer, merge_storage_options
+from lakesweep.settings.values import (
+    CollectSettings,
+    OutputSettings,
+    ServerSettings,
+    Settings,
+    SettingValue,
+    SparkSettings,
+)
+from lakesweep.storage import StorageOptions
+
+__all__ = ["load_settings"]
+
+
+def load_settings(
+    flags: Mapping[str, object] | None = None,
+    *,
+    env: Mapping[str, str] = os.environ,
+    spark_properties: Mapping[str, str] | None = None,
+    home: Path | None = None,
+    current_time: datetime | None = None,
+    region: str | None = None,
+    mask: SecretMask = known_secrets,
+) -> Settings:
+    """Flag, then `LAKESWEEP_<FLAG>`, then the config file, then Spark properties, then the ecosystem, then the default.
+
+    Args:
+        flags: by setting name; None stands for "not given". `config` names the config file.
+        spark_properties: of spark-submit or of a session that is there already; `--conf` goes over them.
+        home: where `.lakectl.yaml` lies.
+        current_time: what `--now` may not lie beyond.
+        region: the store's region, the seeds' second positional argument.
+        mask: is told of every secret that is read, before anything can fail over it.
+
+    Raises:
+        ConfigError: a value, a combination or a source is wrong; nothing was touched.
+    """
+    try:
+        return _load(
+            flags or {},
+            env,
+            spark_properties or {},
+            home or Path(env.get("HOME") or Path.home()),
+            current_time or datetime.now(UTC),
+            region,
+            mask,
+        )
+    except ConfigError as error:
+        raise ConfigError(mask.mask(error.message), kind=error.kind) from None
+
+
+def _load(
+    flags: Mapping[str, object],
+    env: Mapping[str, str],
+    session_properties: Mapping[str, str],
+    home: Path,
+    current_time: datetime,
+    region: str | None,
+    mask: SecretMask,
+) -> Settings:
+    sources, warnings = _read_sources(flags, env, home, mask)
+    properties = dict(session_properties)
+    for found in reversed(sources["conf"]):
+        properties |= _parsed(setting("conf"), found)
+    _remember_properties(properties, mask)
+    known = read_properties(properties)
+    warnings += known.warnings
+    for name, (where, text) in known.settings.items():
+        sources[name].append(Found(text, where, Rank.SPARK))
+    raise_min_age_only(sources, warnings)
+    keep_pair_together(sources)
+
+    values = {s.name: _resolve(s, sorted(sources[s.name], key=lambda f: f.rank)) for s in SETTINGS}
+    plain = {name: value for name, (value, _) in values.items()}
+    check_combinations(plain, values, current_time)
+
+    layers = _storage_layers(sources, known, region)
+    storage, storage_values = merge_storage_options(layers, env)
+    names_azure_key = any(
+        rank in OURS and layer.keys() & {"azure_account_key", "azure_sas_token"}
+        for rank, layer in layers
+    )
+    settings = Settings(
+        server=_server(plain),
+        collect=_collect(plain),
+        spark=SparkSettings(plain["master"], plain["remote"], known.for_spark),
+        output=_output(plain),
+        storage=storage,
+        azure_accounts={} if names_azure_key else known.azure_accounts,
+        namespace_root=plain["namespace_root"],
+        values=(*_shown(values, known), *storage_values),
+        warnings=tuple(mask.mask(warning) for warning in warnings),
+    )
+    mask.remember(settings.secrets())
+    # A secret may also stand where nobody looks for one, such as in an endpoint's URL.
+    shown = tuple(replace(line, value=mask.mask_json(line.value)) for line in settings.values)
+    return replace(settings, values=shown)
+
+
+def _read_sources(
+    flags: Mapping[str, object], env: Mapping[str, str], home: Path, mask: SecretMask
+) -> tuple[dict[str, list[Found]], list[str]]:
+    """All that was found for each setting, highest first; Spark properties come later, from `conf`."""
+    mask.remember(StorageOptions.from_environment(env).secrets())
+    from_env, env_warnings = from_environment(env)
+    path = flags.get("config") or env.get("LAKESWEEP_CONFIG")
+    from_config = from_file(Path(str(path)).expanduser()) if path else {}
+    from_tools, tool_warnings = from_ecosystem(env, home)
+    sources: dict[str, list[Found]] = {s.name: [] for s in SETTINGS}
+    for source in (from_flags(flags), from_env, from_config, from_tools):
+        for name, found in source.items():
+            sources[name].append(found)
+            if setting(name).is_secret:
+                mask.remember([str(found.raw)])
+            elif isinstance(found.raw, str):
+                mask.remember(secrets_in_url(found.raw))
+    for name in ("conf", "storage_option"):
+        for found in sources[name]:
+            _remember_pairs(found, name, mask)
+    return sources, env_warnings + tool_warnings
+
+
+def _remember_pairs(found: Found, name: str, mask: SecretMask) -> None:
+    pairs = _parsed(setting(name), found)
+    assert isinstance(pairs, Mapping)
+    _remember_properties(pairs, mask)
+
+
+def _remember_properties(properties: Mapping[str, str], mask: SecretMask) -> None:
+    for name, value in properties.items():
+        mask.remember([value] if is_secret_name(name) else secrets_in_url(value))
+
+
+def _parsed(declared: Setting, found: Found) -> Any:
+    try:
+        return declared.kind.parse(found.raw)
+    except ConfigError as error:
+        message = "is not a text" if declared.is_secret else error.message
+        raise ConfigError(f"{found.where}: {message}", kind=error.kind) from None
+
+
+def _resolve(declared: Setting, candidates: list[Found]) -> tuple[Any, str]:
+    """The value of the highest source, and its name."""
+    if not candidates:
+        if declared.default is None:
+            empty: Any = () if declared.kind.is_repeated else None
+            return empty, "default"
+        return declared.kind.parse(declared.default), "default"
+    best = candidates[0]
+    value = _parsed(declared, best)
+    refuse_off_the_command_line(declared, value, best)
+    return value, best.where
+
+
+def _storage_layers(
+    sources: Mapping[str, list[Found]], known: KnownProperties, region: str | None
+) -> list[Layer]:
+    layers: list[Layer] = [
+        (
+            found.rank,
+            {
+                name: (f"{found.where} {name}", text)
+                for name, text in _parsed(setting("storage_option"), found).items()
+            },
+        )
+        for found in sources["storage_option"]
+    ]
+    layers.append((Rank.SPARK, known.storage))
+    if region is not None:
+        flagged = next((layer for rank, layer in layers if rank is Rank.FLAG), {})
+        layers = [(rank, layer) for rank, layer in layers if rank is not Rank.FLAG]
+        layers.append((Rank.FLAG, {"s3_region": ("argument REGION", region), **flagged}))
+    return layers
+
+
+def _server(plain: Mapping[str, Any]) -> ServerSettings:
+    return ServerSettings(
+        endpoint_url=plain["endpoint_url"],
+        access_key_id=plain["access_key_id"],
+        secret_access_key=plain["secret_access_key"],
+        connect_timeout=plain["connect_timeout"],
+        read_timeout=plain["read_timeout"],
+        prepare_timeout=plain["prepare_timeout"],
+    )
+
+
+def _collect(plain: Mapping[str, Any]) -> CollectSettings:
+    backup_to = plain["backup_to"]
+    root = plain["namespace_root"]
+    return CollectSettings(
+        what=plain["what"],
+        run=plain["run"],
+        mark_id=plain["mark_id"],
+        min_age=plain["min_age"],
+        unsafe_min_age=plain["unsafe_min_age"],
+        keep_refs=plain["keep_ref"],
+        keep_tags=plain["keep_tags"],
+        now=plain["now"],
+        range_partitions=plain["range_read_parallelism"] or plain["range_partitions"],
+        address_partitions=plain["address_partitions"],
+        max_delete_share=plain["max_delete_share"],
+        confirm=plain["confirm"],
+        backup_to=Location.parse(backup_to, namespace_root=root) if backup_to else None,
+        dry_run=plain["dry_run"],
+        do_mark=plain["do_mark"],
+        do_sweep=plain["do_sweep"],
+    )
+
+
+def _output(plain: Mapping[str, Any]) -> OutputSettings:
+    return OutputSettings(
+        output=plain["output"],
+        log_level=plain["log_level"],
+        log_format=plain["log_format"],
+        show_progress=not (plain["no_progress"] or plain["quiet"]),
+        quiet=plain["quiet"],
+    )
+
+
+def _shown(values: Mapping[str, tuple[Any, str]], known: KnownProperties) -> list[SettingValue]:
+    lines: list[SettingValue] = []
+    for declared in SETTINGS:
+        value, where = values[declared.name]
+        if declared.name in ("conf", "storage_option"):
+            continue  # shown one by one, below and by the stores
+        if value is not None:
+            value = MASK if declared.is_secret else declared.kind.format(value)
+        lines.append(SettingValue(declared.name, value, where))
+    for name, text in sorted(known.for_spark.items()):
+        lines.append(SettingValue(name, MASK if is_secret_name(name) else text, "Spark property"))
+    for account, access in sorted(known.azure_accounts.items()):
+        kind = "account_key" if access.account_key else "sas_token"
+        lines.append(SettingValue(f"azure.{account}.{kind}", MASK, "Spark property"))
+    return lines

@@ -1,0 +1,139 @@
+"""Where settings come from. Each source answers with what it has, as written there, and the name of the place."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import yaml
+
+from lakesweep.errors import ConfigError
+from lakesweep.settings.declared import SETTINGS
+
+__all__ = ["Found", "Rank", "from_ecosystem", "from_environment", "from_file", "from_flags"]
+
+
+class Rank(IntEnum):
+    """The lowest wins."""
+
+    FLAG = 1
+    ENVIRONMENT = 2
+    FILE = 3
+    SPARK = 4
+    ECOSYSTEM = 5
+    DEFAULT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value as it was written, and where."""
+
+    raw: object
+    where: str
+    rank: Rank
+
+
+# Variables with our prefix that are no settings of the collector.
+_OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG")
+_OTHER_PREFIXES = ("LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
+
+_LAKECTL_VARIABLES = {
+    "endpoint_url": "LAKECTL_SERVER_ENDPOINT_URL",
+    "access_key_id": "LAKECTL_CREDENTIALS_ACCESS_KEY_ID",
+    "secret_access_key": "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
+}
+_LAKECTL_KEYS = {
+    "endpoint_url": ("server", "endpoint_url"),
+    "access_key_id": ("credentials", "access_key_id"),
+    "secret_access_key": ("credentials", "secret_access_key"),
+}
+
+
+def from_flags(flags: Mapping[str, object]) -> dict[str, Found]:
+    """Options of the command line; None and an empty list mean that the option was not given."""
+    return {
+        setting.name: Found(flags[setting.name], setting.flag, Rank.FLAG)
+        for setting in SETTINGS
+        if flags.get(setting.name) not in (None, [], ())
+    }
+
+
+def from_environment(env: Mapping[str, str]) -> tuple[dict[str, Found], list[str]]:
+    """`LAKESWEEP_<FLAG>` variables, and a warning for each one that no setting has."""
+    by_variable = {setting.variable: setting for setting in SETTINGS if not setting.spark_only}
+    found: dict[str, Found] = {}
+    warnings: list[str] = []
+    for variable, text in env.items():
+        if variable in by_variable:
+            if text.strip():
+                found[by_variable[variable].name] = Found(text, variable, Rank.ENVIRONMENT)
+        elif variable.startswith("LAKESWEEP_") and not (
+            variable in _OTHER_VARIABLES or variable.startswith(_OTHER_PREFIXES)
+        ):
+            warnings.append(
+                f"{variable} is no setting of lakesweep.{_nearest(variable, by_variable)}"
+            )
+    return found, warnings
+
+
+def from_file(path: Path) -> dict[str, Found]:
+    """A TOML file whose keys are the flags without their dashes.
+
+    Raises:
+        ConfigError: the file can't be read, is no TOML, or has a key that no setting has.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"The config file {path} can't be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"The config file {path} is no TOML: {error}.") from error
+    by_key = {setting.file_key: setting for setting in SETTINGS if not setting.spark_only}
+    found: dict[str, Found] = {}
+    for key, value in content.items():
+        setting = by_key.get(key.replace("_", "-"))
+        if setting is None:
+            near = _nearest(key.replace("_", "-"), by_key)
+            raise ConfigError(f"{path}: {key!r} is no setting of lakesweep.{near}")
+        found[setting.name] = Found(value, f"{path}: {key}", Rank.FILE)
+    return found
+
+
+def from_ecosystem(env: Mapping[str, str], home: Path) -> tuple[dict[str, Found], list[str]]:
+    """What lakectl would use: its variables, then its file."""
+    found, warnings = _from_lakectl_file(
+        Path(env.get("LAKECTL_CONFIG_FILE") or home / ".lakectl.yaml")
+    )
+    for name, variable in _LAKECTL_VARIABLES.items():
+        if env.get(variable, "").strip():
+            found[name] = Found(env[variable], variable, Rank.ECOSYSTEM)
+    return found, warnings
+
+
+def _from_lakectl_file(path: Path) -> tuple[dict[str, Found], list[str]]:
+    # It belongs to another program: what is wrong with it is worth a word, and no reason to stop.
+    try:
+        content = yaml.safe_load(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}, []
+    except (OSError, UnicodeDecodeError) as error:
+        return {}, [f"{path} can't be read and is left out: {error}."]
+    except yaml.YAMLError:
+        # The parser's message quotes the line, which may hold a secret.
+        return {}, [f"{path} is no YAML and is left out."]
+    found: dict[str, Found] = {}
+    for name, (section, key) in _LAKECTL_KEYS.items():
+        table = content.get(section) if isinstance(content, dict) else None
+        value = table.get(key) if isinstance(table, dict) else None
+        if isinstance(value, str) and value.strip():
+            found[name] = Found(value, f"{path}: {section}.{key}", Rank.ECOSYSTEM)
+    return found, []
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,128 @@
+"""The Spark properties that lakeFS users already have: `spark.hadoop.lakefs.*`, `fs.s3a.*`, `fs.azure.*`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesweep.errors import ConfigError
+from lakesweep.settings.declared import SETTINGS
+
+__all__ = ["HADOOP_PREFIX", "AzureAccount", "KnownProperties", "read_properties"]
+
+HADOOP_PREFIX = "spark.hadoop."
+
+NO_DELETE = "lakefs.debug.gc.no_delete"
+
+_SETTING_OF = {s.spark_property: s.name for s in SETTINGS if s.spark_property}
+
+# Known to lakeFS's own client; here they change nothing, so they are worth a word and no error.
+_WITHOUT_EFFECT = {
+    "lakefs.gc.s3.min_backoff_secs": "deletes slow down and recover by themselves",
+    "lakefs.gc.s3.max_backoff_secs": "deletes slow down and recover by themselves",
+}
+
+_STORAGE_OPTION_OF = {
+    "fs.s3a.access.key": "s3_access_key_id",
+    "fs.s3a.secret.key": "s3_secret_access_key",
+    "fs.s3a.session.token": "s3_session_token",
+    "fs.s3a.endpoint": "s3_endpoint",
+    "fs.s3a.endpoint.region": "s3_region",
+    "fs.s3a.path.style.access": "s3_path_style",
+    "google.cloud.auth.service.account.json.keyfile": "gcs_service_account_key_file",
+}
+_S3_SSL = "fs.s3a.connection.ssl.enabled"
+
+_AZURE_KEY = re.compile(r"fs\.azure\.account\.key\.(?P<account>[^.]+)(?:\..+)?")
+_AZURE_SAS = re.compile(r"fs\.azure\.sas\.(?:fixed\.token|[^.]+)\.(?P<account>[^.]+)(?:\..+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class AzureAccount:
+    """What one storage account is opened with."""
+
+    account_key: str | None = field(default=None, repr=False)
+    sas_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownProperties:
+    """What the properties say, by the names of our settings and storage options."""
+
+    settings: Mapping[str, tuple[str, str]]  # name → (property, value)
+    storage: Mapping[str, tuple[str, str]]
+    azure_accounts: Mapping[str, AzureAccount]
+    for_spark: Mapping[str, str]
+    warnings: tuple[str, ...]
+
+
+def read_properties(properties: Mapping[str, str]) -> KnownProperties:
+    """Sort the properties by who they are for.
+
+    Those of lakeFS and of Hadoop's S3 and Azure connectors are ours and go no further: all I/O is our own, and a
+    secret that Spark does not get can't show up in its pages.
+
+    Raises:
+        ConfigError: an unknown `lakefs.*` property; names the nearest known one.
+    """
+    settings: dict[str, tuple[str, str]] = {}
+    storage: dict[str, tuple[str, str]] = {}
+    accounts: dict[str, AzureAccount] = {}
+    for_spark: dict[str, str] = {}
+    warnings: list[str] = []
+    for full_name, value in properties.items():
+        name = full_name.removeprefix(HADOOP_PREFIX)
+        if name in _SETTING_OF:
+            settings[_SETTING_OF[name]] = (full_name, value)
+        elif name in _STORAGE_OPTION_OF:
+            storage[_STORAGE_OPTION_OF[name]] = (full_name, value)
+        elif name == NO_DELETE:
+            warnings.append(
+                f"{full_name} is deprecated; write {HADOOP_PREFIX}lakefs.gc.do_sweep=false."
+            )
+        elif name in _WITHOUT_EFFECT:
+            warnings.append(f"{full_name} has no effect here: {_WITHOUT_EFFECT[name]}.")
+        elif name.startswith("lakefs."):
+            raise _unknown(full_name, name)
+        elif match := _AZURE_KEY.fullmatch(name):
+            known = accounts.get(match["account"], AzureAccount())
+            accounts[match["account"]] = AzureAccount(value, known.sas_token)
+        elif match := _AZURE_SAS.fullmatch(name):
+            known = accounts.get(match["account"], AzureAccount())
+            accounts[match["account"]] = AzureAccount(known.account_key, value)
+        elif full_name.startswith("spark.") and not name.startswith(("fs.s3a.", "fs.azure.")):
+            for_spark[full_name] = value
+    _read_no_delete(properties, settings)
+    _read_endpoint(properties, storage)
+    return KnownProperties(settings, storage, accounts, for_spark, tuple(warnings))
+
+
+def _read_no_delete(properties: Mapping[str, str], settings: dict[str, tuple[str, str]]) -> None:
+    for full_name in (HADOOP_PREFIX + NO_DELETE, NO_DELETE):
+        if properties.get(full_name, "").strip().lower() == "true":
+            settings["do_sweep"] = (full_name, "false")
+
+
+def _read_endpoint(properties: Mapping[str, str], storage: dict[str, tuple[str, str]]) -> None:
+    """Hadoop takes an endpoint without a scheme and a switch beside it; ours is one URL."""
+    secure = properties.get(HADOOP_PREFIX + _S3_SSL, properties.get(_S3_SSL, "true"))
+    is_secure = secure.strip().lower() != "false"
+    if "s3_endpoint" in storage:
+        name, endpoint = storage["s3_endpoint"]
+        if "://" not in endpoint:
+            storage["s3_endpoint"] = (name, f"{'https' if is_secure else 'http'}://{endpoint}")
+    if not is_secure:
+        storage["s3_allow_http"] = (HADOOP_PREFIX + _S3_SSL, "true")
+
+
+def _unknown(full_name: str, name: str) -> ConfigError:
+    known = [known for known in _SETTING_OF if known.startswith("lakefs.")] + [NO_DELETE]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.3)
+    prefix = full_name.removesuffix(name)
+    hint = f" The nearest known one is {prefix}{near[0]}." if near else ""
+    return ConfigError(
+        f"Spark property {full_name} is not known, and nothing was touched.{hint}",
+        kind="unknown-property",
+    )

@@ -1,0 +1,166 @@
+"""The settings as the rest of lakesweep uses them: frozen, typed, secrets out of sight."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError
+from lakesweep.secrets import secrets_in_url
+from lakesweep.settings.spark_properties import AzureAccount
+from lakesweep.storage import StorageOptions
+
+__all__ = [
+    "CollectSettings",
+    "OutputSettings",
+    "ServerAccess",
+    "ServerSettings",
+    "SettingValue",
+    "Settings",
+    "SparkSettings",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAccess:
+    """A lakeFS server and who asks it."""
+
+    endpoint_url: str
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    connect_timeout: timedelta
+    read_timeout: timedelta
+    prepare_timeout: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What is known of the lakeFS server; a command that needs it asks for `access()`."""
+
+    endpoint_url: str | None
+    access_key_id: str | None
+    secret_access_key: str | None = field(repr=False)
+    connect_timeout: timedelta
+    read_timeout: timedelta
+    prepare_timeout: timedelta
+
+    def access(self) -> ServerAccess:
+        """All that it takes to ask the server.
+
+        Raises:
+            ConfigError: something is missing; says what, and where it could come from.
+        """
+        if self.endpoint_url and self.access_key_id and self.secret_access_key:
+            return ServerAccess(
+                self.endpoint_url,
+                self.access_key_id,
+                self.secret_access_key,
+                self.connect_timeout,
+                self.read_timeout,
+                self.prepare_timeout,
+            )
+        parts = {
+            "endpoint URL": self.endpoint_url,
+            "access key id": self.access_key_id,
+            "secret access key": self.secret_access_key,
+        }
+        missing = ", ".join(part for part, value in parts.items() if not value)
+        raise ConfigError(
+            f"Not known how to reach the lakeFS server: no {missing}. Nothing was touched. Set "
+            "LAKECTL_SERVER_ENDPOINT_URL, LAKECTL_CREDENTIALS_ACCESS_KEY_ID and "
+            "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY, or run `lakectl config`; "
+            "`lakesweep config show` says what was found.",
+            kind="no-server",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CollectSettings:
+    """What a mark or a sweep shall do."""
+
+    what: Literal["all", "committed", "uncommitted"]
+    run: Literal["auto", "clean", "optimized"]
+    mark_id: str | None
+    min_age: timedelta | None
+    unsafe_min_age: str | None  # the repository whose minimum age may be lowered
+    keep_refs: tuple[str, ...]
+    keep_tags: bool
+    now: datetime | None
+    range_partitions: int
+    address_partitions: int
+    max_delete_share: float  # percent
+    confirm: str | None
+    backup_to: Location | None
+    dry_run: bool
+    do_mark: bool
+    do_sweep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Which Spark, and the properties meant for it; lakeFS's and the stores' are not among them."""
+
+    master: str | None
+    remote: str | None = field(repr=False)  # a Connect URL may hold a token
+    conf: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """How results and talk look."""
+
+    output: Literal["text", "json"]
+    log_level: Literal["debug", "info", "warning", "error"]
+    log_format: Literal["text", "json"]
+    show_progress: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettingValue:
+    """One line of `lakesweep config show`; a secret's value is never in it."""
+
+    name: str
+    value: object
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that was configured, read once and handed down."""
+
+    server: ServerSettings
+    collect: CollectSettings
+    spark: SparkSettings
+    output: OutputSettings
+    storage: StorageOptions
+    azure_accounts: Mapping[str, AzureAccount]  # empty where a flag, variable or file names a key
+    namespace_root: str | None
+    values: tuple[SettingValue, ...]
+    warnings: tuple[str, ...]
+
+    def storage_for(self, location: Location) -> StorageOptions:
+        """The options for one place: on Azure, the key of its own account where Spark properties name several."""
+        account = self.azure_accounts.get(location.account)
+        if account is None or location.kind != "azure":
+            return self.storage
+        return dataclasses.replace(
+            self.storage,
+            azure_account_key=account.account_key,
+            azure_sas_token=account.sas_token,
+        )
+
+    def secrets(self) -> frozenset[str]:
+        """Every secret in here, for whoever must keep them out of a text."""
+        found = set(self.storage.secrets())
+        for account in self.azure_accounts.values():
+            found |= {s for s in (account.account_key, account.sas_token) if s}
+        for text in (self.server.endpoint_url, self.spark.remote, self.storage.s3_endpoint):
+            found |= secrets_in_url(text or "")
+        if self.server.secret_access_key:
+            found.add(self.server.secret_access_key)
+        return frozenset(found)

@@ -1,0 +1,137 @@
+"""Each way of ending has its exit status, and says on stderr what happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakesweep import errors
+from lakesweep.cli import main as program
+from lakesweep.cli.main import run
+from lakesweep.secrets import known_secrets
+
+
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings but the test's."""
+    import os
+
+    for name in list(os.environ):
+        if name.startswith(("LAKESWEEP_", "LAKECTL_", "AWS_", "AZURE_", "GOOGLE_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.fixture
+def failing_command() -> Iterator[dict[str, BaseException]]:
+    """A command `fail` that raises what the test puts into the box."""
+    box: dict[str, BaseException] = {}
+
+    @program.app.command("fail", hidden=True)
+    def fail() -> None:
+        raise box["error"]
+
+    yield box
+    program.app.registered_commands.pop()
+
+
+ALL_ERRORS = [getattr(errors, name) for name in errors.__all__ if name != "LakesweepError"]
+
+
+@pytest.mark.parametrize("kind", ALL_ERRORS)
+def test_errors_of_ours_exit_with_their_status(
+    kind: type[errors.LakesweepError],
+    failing_command: dict[str, BaseException],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The message goes to stderr, stdout stays empty."""
+    failing_command["error"] = kind("what failed and what was not done")
+    assert run(["fail"]) == kind.exit_status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "lakesweep: what failed and what was not done\n"
+
+
+def test_a_bug_says_what_to_report(
+    failing_command: dict[str, BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Traceback, versions, and no secret."""
+    known_secrets.remember(["hush-hush-hush"])
+    failing_command["error"] = RuntimeError("odd: hush-hush-hush")
+    assert run(["fail"]) == 1
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert "bug of ours: RuntimeError: odd: ***" in err
+    assert "lakesweep 0." in err
+    assert "hush-hush-hush" not in err
+
+
+def test_an_interrupt_says_how_to_go_on(
+    failing_command: dict[str, BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """130, as shells expect."""
+    failing_command["error"] = KeyboardInterrupt()
+    assert run(["fail"]) == 130
+    assert "runs resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["nope"], ["config", "show", "--nope"], ["config", "show", "x"]]
+)
+def test_wrong_use_exits_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """And leaves stdout alone."""
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "help" in err
+
+
+def test_wrong_settings_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """A value that can't be meant is wrong use."""
+    assert run(["config", "show", "--min-age", "soon"]) == 2
+    assert "--min-age: 'soon' is not a duration" in capsys.readouterr().err
+
+
+def test_config_show_as_json_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every value with its source; nothing else on stdout."""
+    words = ["config", "show", "--output", "json", "--keep-ref", "v1", "--keep-ref", "v2"]
+    assert run([*words, "--dry-run", "--max-delete-share", "80"]) == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert settings["keep_ref"] == {"value": ["v1", "v2"], "source": "--keep-ref"}
+    assert settings["dry_run"] == {"value": True, "source": "--dry-run"}
+    assert settings["max_delete_share"] == {"value": "80", "source": "--max-delete-share"}
+    assert settings["keep_tags"] == {"value": False, "source": "default"}
+
+
+def test_config_show_as_text_masks_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is there, the secret is not."""
+    monkeypatch.setenv("LAKESWEEP_SECRET_ACCESS_KEY", "quite-a-secret")
+    assert run(["config", "show"]) == 0
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("secret_access_key")]
+    assert line.split() == ["secret_access_key", "***", "LAKESWEEP_SECRET_ACCESS_KEY"]
+    assert "quite-a-secret" not in out
+
+
+def test_warnings_go_to_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They never disturb a result."""
+    monkeypatch.setenv("LAKESWEEP_MIN_AEG", "1d")
+    assert run(["config", "show", "--output", "json"]) == 0
+    out, err = capsys.readouterr()
+    json.loads(out)
+    assert "LAKESWEEP_MIN_AEG" in err
+
+
+def test_version_names_what_results_depend_on(capsys: pytest.CaptureFixture[str]) -> None:
+    """As text and as JSON."""
+    assert run(["version"]) == 0
+    assert capsys.readouterr().out.startswith("lakesweep 0.")
+    assert run(["version", "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["pyarrow"]
