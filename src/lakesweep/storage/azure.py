@@ -14,9 +14,11 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageDeniedError, ThrottledError
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 
+_SORTING_WORKERS = 16
 _MISSING_PATH = re.compile(r"Object at location (.*?) not found", re.DOTALL)
 
 if TYPE_CHECKING:
@@ -70,12 +72,18 @@ class AzureBackend(CloudBackend):
     def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
         if len(keys) == 1:
             return [self._delete_one(keys[0], is_first_try=True)]
+        missing_path: str | None = None
         try:
             with obstore_errors_translated(f"deleting {len(keys)} blobs in {self._root.uri}"):
                 try:
                     obstore.delete(self._clients.once, [self._base + key for key in keys])
                 except FileNotFoundError as error:
-                    return self._sorted_out(keys, _named_in(str(error)))
+                    missing_path = _named_in(str(error))
+                    raise
+        except ObjectNotFoundError as error:
+            if error.kind == NO_CONTAINER:
+                raise
+            return self._sorted_out(keys, missing_path)
         except (StorageDeniedError, ThrottledError):
             raise
         except LakesweepError:
@@ -84,12 +92,13 @@ class AzureBackend(CloudBackend):
 
     def _sorted_out(self, keys: Sequence[str], missing_path: str | None) -> list[DeleteOutcome]:
         """Key by key after a batch that was carried out but reported only its first trouble."""
-        return [
-            DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
-            if self._base + key == missing_path
-            else self._delete_one(key, is_first_try=False)
-            for key in keys
-        ]
+
+        def sort_out(key: str) -> DeleteOutcome:
+            if self._base + key == missing_path:
+                return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+            return self._delete_one(key, is_first_try=False)
+
+        return [outcome for _, outcome in ordered_parallel(sort_out, keys, _SORTING_WORKERS)]
 
     def _delete_one(self, key: str, *, is_first_try: bool) -> DeleteOutcome:
         try:

@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
-from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
+from obstore.store import AzureStore, GCSStore, S3Store
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, StorageError
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.keys import odd_mask
+from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.translate import obstore_errors_translated
-from lakesweep.storage.values import LISTING_SCHEMA, DeleteOutcome, Folder, ObjectInfo
+from lakesweep.storage.values import (
+    LISTING_SCHEMA,
+    DeleteOutcome,
+    Folder,
+    ObjectInfo,
+    empty_listing,
+)
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig
 
 _PAGE_ROWS = 1000
 _PART_BYTES = 8 << 20
 _CHUNK_BYTES = 8 << 20
+_VERIFYING_WORKERS = 16
+_PAST_THE_END = ("status code: 416", "Wanted range starting at")
 
 Client: TypeAlias = S3Store | AzureStore | GCSStore
 
@@ -71,7 +83,10 @@ class CloudBackend:
         # obstore's prefixes are folders; the rest of ours is compared here.
         full_prefix = self._base + prefix
         folder = full_prefix[: full_prefix.rfind("/") + 1].rstrip("/")
-        offset = None if start_after is None else self._base + start_after
+        after = None if start_after is None else self._base + start_after
+        # An odd offset is passed over by comparing here alone, as are all by some servers.
+        offset = None if after is None or is_odd_key(after) else after
+        last_key: str | None = None
         with obstore_errors_translated(f"listing {self._root.uri}/{prefix}"):
             stream = obstore.list(
                 self._clients.patient,
@@ -81,9 +96,10 @@ class CloudBackend:
                 return_arrow=True,
             )
             for chunk in stream:
-                batch = self._listed(pa.record_batch(chunk), full_prefix, offset)
+                batch = self._listed(pa.record_batch(chunk), full_prefix, after)
                 if batch.num_rows:
-                    yield batch
+                    yield self._with_lost_slashes(batch, last_key)
+                    last_key = batch.column("key")[-1].as_py()
 
     def folder(self, prefix: str) -> Folder:
         full_prefix = self._base + prefix
@@ -94,8 +110,10 @@ class CloudBackend:
             folders = sorted(
                 f"{name.rstrip('/')}/"[len(self._base) :] for name in result["common_prefixes"]
             )
-            objects = self._listed(pa.record_batch(result["objects"]), full_prefix, None)
-        return Folder(tuple(folders), objects)
+            table = pa.table(result["objects"]).combine_chunks()
+            raw = table.to_batches()[0] if table.num_rows else None
+        objects = empty_listing() if raw is None else self._listed(raw, full_prefix, None)
+        return Folder(tuple(folders), self._with_lost_slashes(objects, None))
 
     def first_key(self, prefix: str, start_after: str | None) -> str | None:
         batch = next(self.scan(prefix, start_after), None)
@@ -114,7 +132,7 @@ class CloudBackend:
                     )
                 )
             except obstore.exceptions.GenericError as error:
-                if "status code: 416" in str(error):
+                if any(words in str(error) for words in _PAST_THE_END):
                     return b""  # The range begins where the object has ended.
                 raise
 
@@ -186,11 +204,43 @@ class CloudBackend:
         is_ours = seen.etag == etag and seen.size == size
         return ObjectInfo(key, size, seen.last_modified if is_ours else None, etag)
 
+    def _with_lost_slashes(self, batch: pa.RecordBatch, last_key: str | None) -> pa.RecordBatch:
+        """`batch` with the trailing slashes that obstore dropped.
+
+        A key out of order, or of no bytes (as folder markers are), is looked up: if no such object is there, what was
+        listed is the key with the slash. Any other key that lost one stays as it is; deleting it finds nothing.
+        """
+        keys = batch.column("key").to_pylist()
+        sizes = batch.column("size").to_pylist()
+        before = [last_key, *keys[:-1]]
+        doubtful = [
+            row
+            for row, (key, size) in enumerate(zip(keys, sizes, strict=True))
+            if size == 0 or (before[row] is not None and key <= before[row])
+        ]
+        etags = batch.column("etag")
+
+        def is_as_listed(row: int) -> bool:
+            try:
+                found = self.head(keys[row])
+            except ObjectNotFoundError:
+                return False
+            return (found.size, found.etag) == (sizes[row], etags[row].as_py())
+
+        checked = ordered_parallel(is_as_listed, doubtful, _VERIFYING_WORKERS) if doubtful else ()
+        lost = [row for row, is_true in checked if not is_true]
+        if not lost:
+            return batch
+        for row in lost:
+            keys[row] += "/"
+        column = pa.array(keys, pa.string())
+        batch = batch.set_column(0, LISTING_SCHEMA.field("key"), column)
+        return batch.set_column(4, LISTING_SCHEMA.field("is_odd"), odd_mask(column))
+
     def _listed(self, raw: pa.RecordBatch, full_prefix: str, after: str | None) -> pa.RecordBatch:
         keys = raw.column("path").cast(pa.string())
         is_inside = pc.starts_with(keys, full_prefix)
         if after is not None:
-            # Some servers pass over the offset.
             is_inside = pc.and_(is_inside, pc.greater(keys, after))
         relative = pc.utf8_slice_codeunits(keys, len(self._base))
         batch = pa.RecordBatch.from_arrays(
@@ -198,12 +248,18 @@ class CloudBackend:
                 relative,
                 raw.column("size").cast(pa.int64()),
                 raw.column("last_modified").cast(pa.timestamp("us", "UTC")),
-                raw.column("e_tag").cast(pa.string()),
+                _quoted(raw.column("e_tag").cast(pa.string())),
                 odd_mask(relative),
             ],
             schema=LISTING_SCHEMA,
         )
         return batch.filter(is_inside)
+
+
+def _quoted(etags: pa.StringArray) -> pa.StringArray:
+    """Etags as a look-up gives them; some listings leave the quotes out."""
+    quoted = pc.binary_join_element_wise('"', etags, '"', "")
+    return pc.if_else(pc.starts_with(etags, '"'), etags, quoted)
 
 
 class _Counted:

@@ -22,7 +22,7 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
-from lakesweep.storage.translate import NO_CONTAINER
+from lakesweep.storage.translate import NO_CONTAINER, ODD_KEY
 from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo
 
 __all__ = ["ObjectStore"]
@@ -55,6 +55,7 @@ class ObjectStore:
         self.backend = backend
         self.options = options
         self.congestion = congestion
+        self._has_container = False
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.root.uri!r})"
@@ -205,7 +206,7 @@ class ObjectStore:
         if is_odd_key(key):
             raise UnsupportedStoreError(
                 f"key {key!r} in {self.root.uri} can't be carried unchanged; nothing was done with it.",
-                kind="odd-key",
+                kind=ODD_KEY,
             )
 
     def _stat_or_none(self, key: str) -> ObjectInfo | None:
@@ -214,7 +215,14 @@ class ObjectStore:
         except ObjectNotFoundError as error:
             if error.kind == NO_CONTAINER:
                 raise
+            self._require_container()
             return None
+
+    def _require_container(self) -> None:
+        """Raises when the bucket is missing: a look-up's 404 says the same of a missing object and a missing bucket."""
+        if not self._has_container:
+            self.first_key()
+            self._has_container = True
 
     def _tried(
         self, key: str, action: Callable[[], Result], *, is_safe_to_repeat: bool = True

@@ -23,6 +23,8 @@ from lakesweep.errors import (
 
 # The kind of an error that may be gone when the same request is made again.
 TRANSIENT = "storage-unreachable"
+# The kind of an error about a key that a client can't carry unchanged.
+ODD_KEY = "odd-key"
 # The kind of an error about the bucket or container, not about one object in it.
 NO_CONTAINER = "container-not-found"
 
@@ -53,7 +55,9 @@ _DENIED_CODES = frozenset(
 )
 _NO_CONTAINER_CODES = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
 
-_STATUS = re.compile(r"status code: (\d{3})")
+_STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
+_UNPARSED_PATH = "parsing path"
+_NO_CONTAINER_WORDS = "container does not exist"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _QUERY = re.compile(r"\?[^\s\"')]+")
@@ -105,7 +109,9 @@ def obstore_errors_translated(what: str) -> Iterator[None]:
             f"{what} is not possible here: {scrubbed(str(error))}"
         ) from error
     except ValueError as error:
-        raise UnsupportedStoreError(f"{what} is not possible: {scrubbed(str(error))}") from error
+        raise UnsupportedStoreError(
+            f"{what} is not possible: {scrubbed(str(error))}", kind=ODD_KEY
+        ) from error
     except (obstore_errors.BaseError, OSError) as error:
         raise _from_text(
             str(error), what, is_missing=isinstance(error, FileNotFoundError)
@@ -118,13 +124,20 @@ def _from_text(text: str, what: str, *, is_missing: bool) -> LakesweepError:
     status, code, message = _STATUS.search(text), _CODE.search(text), _MESSAGE.search(text)
     if status is None and is_missing:
         return ObjectNotFoundError(f"{what} failed: there is no such object.")
+    if status is None and _UNPARSED_PATH in text:
+        return UnsupportedStoreError(
+            f"{what} came upon a key that obstore can't carry: {scrubbed(text)}. Nothing was done; rename or "
+            "remove that object.",
+            kind=ODD_KEY,
+        )
     if status is None:
         return StorageError(
             f"{what} failed: {scrubbed(text)}; check the endpoint and the network.", kind=TRANSIENT
         )
-    return error_from_reply(
-        int(status[1]), code[1] if code else "", message[1] if message else "", what
-    )
+    words = message[1] if message else scrubbed(text)
+    if _NO_CONTAINER_WORDS in text:
+        return error_from_reply(404, "ContainerNotFound", words, what)
+    return error_from_reply(int(status[1] or status[2]), code[1] if code else "", words, what)
 
 
 @contextmanager

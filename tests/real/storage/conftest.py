@@ -1,0 +1,5 @@
+"""Assertions of the shared suite are shown in full."""
+
+import pytest
+
+pytest.register_assert_rewrite("lakesweep.testing.store_contract")

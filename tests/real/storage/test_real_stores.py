@@ -1,0 +1,143 @@
+"""The same contract on real servers: MinIO, Azurite and the GCS emulator."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+
+import pytest
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import StorageError
+from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
+from lakesweep.testing.store_contract import (
+    DeletingContract,
+    DenialContract,
+    FullContract,
+    ListingContract,
+    PutObject,
+    ReadingContract,
+    RefusalContract,
+    keys_of,
+)
+
+pytestmark = pytest.mark.real
+
+
+def _new_name() -> str:
+    return f"t{uuid.uuid4().hex[:20]}"
+
+
+def _minio_options(minio: MinIOServer) -> StorageOptions:
+    return StorageOptions.from_environment(minio.aws_environment)
+
+
+def _azurite_options(azurite: AzuriteServer) -> StorageOptions:
+    return StorageOptions(azure_account_key=azurite.account_key)
+
+
+@pytest.fixture
+def other_store() -> ObjectStore:
+    """A store of another kind, to copy from."""
+    return open_store(Location.parse(f"mem://{uuid.uuid4()}/other"), StorageOptions())
+
+
+@pytest.fixture(scope="module")
+def minio_bucket(minio: MinIOServer) -> Location:
+    return Location.parse(minio.make_bucket(_new_name()))
+
+
+@pytest.fixture(scope="module")
+def azurite_container(azurite: AzuriteServer) -> Location:
+    return Location.parse(azurite.make_container(_new_name()))
+
+
+@pytest.fixture(scope="module")
+def gcs_bucket(fake_gcs: FakeGcsServer) -> Location:
+    return Location.parse(fake_gcs.make_bucket(_new_name()))
+
+
+class TestMinIO(FullContract, RefusalContract, DenialContract):
+    """S3 keeps the contract."""
+
+    @pytest.fixture
+    def store(self, minio: MinIOServer, minio_bucket: Location) -> ObjectStore:
+        return open_store(minio_bucket.child(_new_name()), _minio_options(minio))
+
+    @pytest.fixture
+    def put_object(self, store: ObjectStore) -> PutObject:
+        return store.write
+
+    @pytest.fixture
+    def store_without_container(self, minio: MinIOServer) -> ObjectStore:
+        return open_store(Location.parse(f"s3://{_new_name()}/r"), _minio_options(minio))
+
+    @pytest.fixture
+    def store_denied(self, minio: MinIOServer, minio_bucket: Location) -> ObjectStore:
+        options = dataclasses.replace(_minio_options(minio), s3_secret_access_key="not-the-secret")
+        return open_store(minio_bucket, options)
+
+    def test_keys_with_a_trailing_slash_or_control_character_stay_apart(
+        self, minio: MinIOServer, store: ObjectStore
+    ) -> None:
+        """`n/x/` is listed as itself, marked odd, and the rest of the prefix is listed with it."""
+        base = store.root.key
+        for key in ["n/x", "n/x/", "n/a\tb"]:
+            minio.client().put_object(Bucket=store.root.container, Key=f"{base}/{key}", Body=b"")
+        (batch,) = store.list("n/")
+        odd = dict(
+            zip(batch.column("key").to_pylist(), batch.column("is_odd").to_pylist(), strict=True)
+        )
+        assert odd == {"n/a\tb": True, "n/x": False, "n/x/": True}
+
+    def test_copies_between_buckets_are_made_by_the_server(
+        self, minio: MinIOServer, store: ObjectStore
+    ) -> None:
+        """Another bucket on the same server is no reason to stream."""
+        target = open_store(Location.parse(minio.make_bucket(_new_name())), _minio_options(minio))
+        store.write("a b", b"bytes")
+        assert target.backend.copy_from(store.backend, "a b", "c")
+        assert target.read("c") == b"bytes"
+
+
+class TestAzurite(FullContract, RefusalContract, DenialContract):
+    """Azure keeps the contract."""
+
+    @pytest.fixture
+    def store(self, azurite: AzuriteServer, azurite_container: Location) -> ObjectStore:
+        return open_store(azurite_container.child(_new_name()), _azurite_options(azurite))
+
+    @pytest.fixture
+    def put_object(self, store: ObjectStore) -> PutObject:
+        return store.write
+
+    @pytest.fixture
+    def store_without_container(self, azurite: AzuriteServer) -> ObjectStore:
+        root = Location.parse(f"{azurite.endpoint}/{_new_name()}/r")
+        return open_store(root, _azurite_options(azurite))
+
+    @pytest.fixture
+    def store_denied(self, azurite_container: Location) -> ObjectStore:
+        return open_store(azurite_container, StorageOptions(azure_account_key="bm90LXRoZS1rZXk="))
+
+
+class TestGcsEmulator(ListingContract, ReadingContract, DeletingContract):
+    """Google Cloud Storage lists, reads and deletes by the contract; the emulator takes no writes from obstore."""
+
+    @pytest.fixture
+    def store(self, fake_gcs: FakeGcsServer, gcs_bucket: Location) -> ObjectStore:
+        return open_store(gcs_bucket.child(_new_name()), StorageOptions(gcs_endpoint=fake_gcs.url))
+
+    @pytest.fixture
+    def put_object(self, fake_gcs: FakeGcsServer, store: ObjectStore) -> PutObject:
+        def put(key: str, data: bytes) -> None:
+            fake_gcs.put_object(store.root.container, f"{store.root.key}/{key}", data)
+
+        return put
+
+    def test_a_missing_bucket_is_an_error(self, fake_gcs: FakeGcsServer) -> None:
+        """It is never taken for an empty one. (The emulator answers 500 where the real one answers 404.)"""
+        options = StorageOptions(gcs_endpoint=fake_gcs.url, transient_retries=1)
+        with pytest.raises(StorageError):
+            keys_of(open_store(Location.parse(f"gs://{_new_name()}/r"), options))
