@@ -22,6 +22,7 @@ _KIND_OF_SCHEME: dict[str, StoreKind] = {
     **dict.fromkeys(("local", "file"), "local"),
     "mem": "mem",
 }
+_BUCKET = re.compile(r"[^:]*://([^/%]+)(?:/|\Z)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 _ONE_SPELLING_ONLY = re.compile(r"(?!.*(?:%|//|/\.))[^/.].*", re.DOTALL)
 
@@ -74,6 +75,11 @@ class AddressNormaliser:
             )  # an address without a scheme is relative, whatever its entry calls it
         if _KIND_OF_SCHEME.get(scheme[1].lower()) != self.namespace.kind:
             return ()
+        if self.namespace.kind in ("s3", "gs"):
+            # Imported data lies in other buckets by the million: tell those without taking them apart.
+            bucket = _BUCKET.match(address)
+            if bucket is not None and bucket[1].lower() != self._folded.container:
+                return ()
         return self._relative_spellings(address)
 
     def _relative_spellings(self, address: str) -> tuple[str, ...]:
