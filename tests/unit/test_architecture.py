@@ -1,0 +1,157 @@
+"""The arrows between folders point one way, and heavy libraries stay where they belong."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lakesweep
+
+SOURCE = Path(lakesweep.__file__).parent
+
+MOST_LINES = 450
+
+# Small modules beside the folders, which every layer may use.
+COMMON = {"cachefolder", "errors", "java", "logs", "progress", "secrets"}
+
+# Who may import whom. A folder may always import itself and COMMON.
+ALLOWED: dict[str, set[str]] = {
+    "domain": set(),
+    "formats": {"domain"},
+    "storage": {"domain"},
+    "catalogs": {"storage", "formats", "domain"},
+    "engine": {"storage", "formats", "domain"},
+    "settings": {"storage", "domain"},
+    "runs": {"engine", "catalogs", "storage", "formats", "domain", "settings"},
+    "report": {"domain"},
+    "lake": {"storage", "formats", "domain"},
+    "jobs": {"cli", "runs", "engine", "catalogs", "storage", "formats", "domain", "settings"},
+    "cli": {
+        *("runs", "engine", "catalogs", "storage", "formats", "domain"),
+        *("settings", "lake", "report", "jobs"),
+    },
+    "testing": {
+        *("runs", "engine", "catalogs", "storage", "formats", "domain"),
+        *("settings", "lake", "report", "cli"),
+    },
+}
+# Libraries and the folders that alone may name them.
+HOMES = {
+    "pyspark": {"engine"},
+    "obstore": {"storage"},
+    "botocore": {"storage", "testing"},
+    "boto3": {"testing"},
+    "numba": {"formats"},
+    "cramjam": {"formats"},
+    "httpx": {"catalogs", "testing"},
+    "fastapi": {"lake"},
+    "starlette": {"lake"},
+    "uvicorn": {"lake"},
+    "sqlalchemy": {"lake", "catalogs"},
+    "typer": {"cli"},
+    "yaml": {"settings"},
+}
+
+
+def modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def folder_of(module: Path) -> str:
+    """`domain` for domain/commits.py, `errors` for errors.py, the empty text for the package itself."""
+    first = module.relative_to(SOURCE).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def imported_names(module: Path) -> Iterator[tuple[str, bool]]:
+    """Every imported module's full name, and whether it is for type checkers only."""
+    tree = ast.parse(module.read_text("utf-8"))
+    for_types = {
+        node
+        for guard in ast.walk(tree)
+        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.unparse(guard.test)
+        for statement in guard.body
+        for node in ast.walk(statement)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node in for_types
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively; write the full name"
+            yield node.module or "", node in for_types
+            if node.module == "lakesweep":
+                for alias in node.names:
+                    yield f"lakesweep.{alias.name}", node in for_types
+
+
+def test_imports_follow_the_arrows() -> None:
+    """cli → runs → engine, catalogs → storage, formats → domain; lake → storage, formats, domain."""
+    against = []
+    for module in modules():
+        folder = folder_of(module)
+        if folder == "":
+            continue  # the front door re-exports
+        allowed = ALLOWED[folder] if folder in ALLOWED else COMMON
+        for name, _ in imported_names(module):
+            package, _, rest = name.partition(".")
+            target = rest.partition(".")[0]
+            if package == "lakesweep" and target and target not in {folder, *COMMON, *allowed}:
+                against.append(f"{module.relative_to(SOURCE)} imports {name}")
+    assert against == []
+
+
+def test_libraries_are_named_only_in_their_homes() -> None:
+    """pyspark under engine/ alone; the same for every library that could leak."""
+    astray = []
+    for module in modules():
+        for name, is_for_types in imported_names(module):
+            library = name.partition(".")[0]
+            # A type in a signature loads nothing.
+            is_at_home = folder_of(module) in HOMES.get(library, {folder_of(module)})
+            if not is_at_home and not is_for_types:
+                astray.append(f"{module.relative_to(SOURCE)} imports {name}")
+    assert astray == []
+
+
+def test_domain_names_the_standard_library_only() -> None:
+    """Rules can be read and tested without anything installed."""
+    foreign = [
+        f"{module.name} imports {name}"
+        for module in (SOURCE / "domain").glob("*.py")
+        for name, _ in imported_names(module)
+        if name.partition(".")[0] not in {*sys.stdlib_module_names, "lakesweep"}
+    ]
+    assert foreign == []
+
+
+def test_loading_the_domain_loads_no_third_party_module() -> None:
+    """Not even by a detour through another folder."""
+    names = [f"lakesweep.domain.{path.stem}" for path in (SOURCE / "domain").glob("[a-z]*.py")]
+    program = (
+        f"import sys, importlib\nbefore = set(sys.modules)\n"
+        f"for name in {names!r}: importlib.import_module(name)\n"
+        "tops = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(*sorted(tops - sys.stdlib_module_names - {'lakesweep'}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == []
+
+
+def test_every_folder_has_its_arrows() -> None:
+    """A new folder gets its line here before it gets its second module."""
+    folders = {folder_of(module) for module in modules()} - {""} - COMMON
+    assert folders <= set(ALLOWED), f"no arrows for {folders - set(ALLOWED)}"
+
+
+def test_no_module_outgrows_a_sitting() -> None:
+    """Split by noun before that."""
+    lines = {
+        str(path.relative_to(SOURCE)): path.read_text("utf-8").count("\n") for path in modules()
+    }
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
