@@ -41,12 +41,17 @@ class SparkEngine:
         self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
     ) -> pa.Table:
         """Bring the cells of both sides together by partition, and collect what each meeting returns."""
+
+        def met_in_arrow(ours: pa.Table, theirs: pa.Table) -> pa.Table:
+            # Spark counts the parameters of what it is given, and miscounts those of a callable object.
+            return meet(ours, theirs)
+
         self._spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         met = (
             self._frame(left)
             .groupBy("partition")
             .cogroup(self._frame(right).groupBy("partition"))
-            .applyInArrow(meet, schema=spark_ddl(schema))
+            .applyInArrow(met_in_arrow, schema=spark_ddl(schema))
         )
         with _translated_errors():
             return met.toArrow().cast(schema)

@@ -27,10 +27,7 @@ from lakesweep.runs.plan import Plan, mark_exists, save_plan, write_mark
 from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.runs.request import MarkRequest, What
 from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
-from lakesweep.runs.saved import (
-    SavedRun,
-    save_range_index,
-)
+from lakesweep.runs.saved import save_for_sweep, save_range_index
 from lakesweep.runs.work.parts import Part
 
 logger = logging.getLogger(__name__)
@@ -38,11 +35,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A finished mark: its record, its plan, and what the next optimised run would build on once this one is swept."""
+    """A finished mark: its record and its plan."""
 
     record: RunRecord
     plan: Plan
-    saved: SavedRun | None
 
 
 def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
@@ -83,9 +79,12 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
     save_range_index(
         context.store, run_id, {r: pack for r, (pack, _) in found.judged.packs.items()}
     )
+    saved = hunt.saved(found, kept)
+    if saved is not None:
+        save_for_sweep(context.store, saved)
     _write_report(context, record)
     context.store.write(RunFolder(run_id).record, encode_record(record))
-    return Marked(record, plan, hunt.saved(found, kept))
+    return Marked(record, plan)
 
 
 def _refuse_blind_listing(context: RunContext, what: What) -> None:

@@ -73,8 +73,8 @@ class RunFolder:
         return f"{self.root}verdicts/"
 
     @property
-    def carried(self) -> str:
-        return f"{self.root}carried.parquet"
+    def saved(self) -> str:
+        return f"{self.root}saved.json"
 
     @property
     def ledger(self) -> str:

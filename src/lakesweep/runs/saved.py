@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.domain.commits import RangeId
 from lakesweep.errors import ObjectNotFoundError
-from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE
+from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder, RunId
 from lakesweep.runs.work.references import GONE, RESTORED, EventFile
 from lakesweep.storage import ObjectStore
 
@@ -32,7 +32,6 @@ class SavedRun:
     last_slice: str
     files: tuple[str, ...]  # the server's list, and parts that the run carried on
     runs_since_clean: int
-    slice_max_age_seconds: int = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +44,7 @@ class NotUsable:
 def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     """The last swept run, if this run can build on it."""
     try:
-        values = json.loads(store.read(_LAST_RUN))
-        if values.pop("schema") != _SCHEMA:
-            return NotUsable("the saved run is of another version")
-        saved = SavedRun(**{**values, "files": tuple(values["files"])})
+        saved = _decode(store.read(_LAST_RUN))
     except ObjectNotFoundError:
         return NotUsable("no earlier run was swept to its end")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -74,26 +70,42 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
 
 def save_run(store: ObjectStore, saved: SavedRun) -> None:
     """Make this the run that the next one builds on."""
-    values = {
-        "schema": _SCHEMA,
-        "run_id": saved.run_id,
-        "repository": saved.repository,
-        "namespace": saved.namespace,
-        "last_slice": saved.last_slice,
-        "files": list(saved.files),
-        "runs_since_clean": saved.runs_since_clean,
-        "slice_max_age_seconds": saved.slice_max_age_seconds,
-    }
-    store.write(_LAST_RUN, json.dumps(values, indent=2).encode())
+    store.write(_LAST_RUN, _encode(saved))
 
 
-def event_files(store: ObjectStore) -> list[EventFile]:
-    """All deletions and restorations that this repository has seen."""
+def save_for_sweep(store: ObjectStore, saved: SavedRun) -> None:
+    """Keep what a mark found, until its sweep has come to its end."""
+    store.write(RunFolder(RunId(saved.run_id)).saved, _encode(saved))
+
+
+def load_for_sweep(store: ObjectStore, run_id: RunId) -> SavedRun | None:
+    """What the mark of this run kept; None for marks over committed data, and where it can't be read."""
+    try:
+        return _decode(store.read(RunFolder(run_id).saved))
+    except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        # Without it the next run is a clean one, which needs nothing of this one.
+        return None
+
+
+def _encode(saved: SavedRun) -> bytes:
+    return json.dumps({"schema": _SCHEMA, **asdict(saved)}, indent=2).encode()
+
+
+def _decode(data: bytes) -> SavedRun:
+    values = json.loads(data)
+    if values.pop("schema") != _SCHEMA:
+        raise ValueError("it is of another version")
+    return SavedRun(**{**values, "files": tuple(values["files"])})
+
+
+def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFile]:
+    """All deletions and restorations that this repository has seen, or only the deletions of one run."""
     events = []
     for batch in store.list(EVENTS):
         for key in batch.column("key").to_pylist():
-            order, kind, _ = key.removeprefix(EVENTS).split("-", 2)
-            events.append(EventFile(key, GONE if kind == "gone" else RESTORED, int(order)))
+            order, kind, rest = key.removeprefix(EVENTS).split("-", 2)
+            if run_id is None or (kind == "gone" and rest.startswith(f"{run_id}/")):
+                events.append(EventFile(key, GONE if kind == "gone" else RESTORED, int(order)))
     return events
 
 

@@ -1,0 +1,76 @@
+"""Backup and restore of what a mark names: any store to any store, verified, resumable by running it again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Engine, Scatter, tasks_for
+from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.runs.judging import parse_parts
+from lakesweep.runs.work.copying import COPIED_SCHEMA, VERIFIED, CopyChunk, CopyRoad, copy_chunks
+from lakesweep.runs.work.parts import Part
+
+logger = logging.getLogger(__name__)
+
+_ROWS_PER_CHUNK = 2_000
+_MOST_TASKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What became of the objects: tallies by outcome, one example each, and the parts of verified rows."""
+
+    tallies: dict[str, Tally]
+    examples: dict[str, str]
+    verified: list[Part]
+
+    @property
+    def failed(self) -> int:
+        """Objects whose copy could not be verified."""
+        return sum(t.objects for outcome, t in self.tallies.items() if outcome not in VERIFIED)
+
+
+def refuse_inside(namespace: Location, other: Location) -> None:
+    """A backup inside the namespace would be listed, and one around it could swallow it."""
+    if namespace.contains(other) or other.contains(namespace):
+        raise ConfigError(
+            f"{other.uri} overlaps the storage namespace {namespace.uri}. Nothing was copied. Choose a location outside it.",
+            kind="backup-inside-namespace",
+        )
+
+
+def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
+    """Copy every object that the parts name."""
+    chunks = [
+        CopyChunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start))
+        for part in parts
+        for start in range(0, part.rows, _ROWS_PER_CHUNK)
+    ]
+    scatter = Scatter(
+        chunks,
+        partial(copy_chunks, road),
+        COPIED_SCHEMA,
+        tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS),
+    )
+    tallies: dict[str, Tally] = {}
+    examples: dict[str, str] = {}
+    verified: list[Part] = []
+    for row in engine.collect(scatter).to_pylist():
+        outcome = row["outcome"]
+        tallies[outcome] = tallies.get(outcome, Tally()) + Tally(row["objects"], row["bytes"])
+        examples.setdefault(outcome, row["example"])
+        verified += parse_parts(row["written"])
+    asked = sum(part.rows for part in parts)
+    seen = sum(t.objects for t in tallies.values())
+    sure = sum(t.objects for outcome, t in tallies.items() if outcome in VERIFIED)
+    if asked != seen or sure != sum(part.rows for part in verified):
+        raise UnsafeToSweepError(
+            f"{asked} objects were to be copied, {seen} have an outcome, {sure} are verified. Nothing was deleted. Run again.",
+            kind="not-conserved",
+        )
+    return Copied(tallies, examples, verified)

@@ -1,0 +1,354 @@
+"""Sweep: delete what a plan names and is still garbage, in rounds of re-verification and bounded deletion."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.errors import (
+    ConfigError,
+    LakesweepError,
+    ObjectNotFoundError,
+    PartlySweptError,
+    UnsafeToSweepError,
+)
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.copies import copy_parts, refuse_inside
+from lakesweep.runs.lease import Lease
+from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
+from lakesweep.runs.plan import Plan, is_untouched
+from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
+from lakesweep.runs.request import SMALL_PLAN_OBJECTS, SweepRequest
+from lakesweep.runs.saved import load_for_sweep, save_run
+from lakesweep.runs.verification import Authorised, verify_plan
+from lakesweep.runs.work import deleting
+from lakesweep.runs.work.copying import CopyRoad
+from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk, LedgerFolders, delete_chunks
+from lakesweep.runs.work.parts import Part
+
+logger = logging.getLogger(__name__)
+
+_ROWS_PER_CHUNK = 5_000
+# A key that failed is tried again in the next round, after another re-verification, so many times.
+_TRIES = 2
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What rounds have done so far."""
+
+    outcomes: dict[str, Tally] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+    done_before: Tally = field(default_factory=Tally)
+    not_backed_up: Tally = field(default_factory=Tally)
+
+    def add(self, outcome: str, tally: Tally, example: str) -> None:
+        self.outcomes[outcome] = self.outcomes.get(outcome, Tally()) + tally
+        self.examples.setdefault(outcome, example)
+
+    def tally(self, *outcomes: str) -> Tally:
+        return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
+
+    @property
+    def deleted_anything(self) -> bool:
+        return self.tally(deleting.DELETED).objects > 0
+
+
+def sweep(
+    context: RunContext, plan: Plan, record: RunRecord, request: SweepRequest, lease: Lease
+) -> RunRecord:
+    """Delete what the plan names and is garbage still. Returns the record; raises when the sweep is not complete."""
+    if record.status is RunStatus.SWEPT:
+        return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
+    if not plan.garbage.objects and is_untouched(context.store, plan):
+        _carry_on(context, plan, ())
+        return record
+    _check_confirmation(plan, request)
+    run = _Sweep(context, plan, request, lease)
+    # Durable before the first delete: after a kill, `runs resume` knows that this plan was confirmed and begun.
+    began = replace(record, status=RunStatus.PARTLY_SWEPT, reason="a sweep began and has not ended")
+    try:
+        authorised = run.rounds(lambda: _save(context, began))
+    except LakesweepError as error:
+        status = RunStatus.PARTLY_SWEPT if run.progress.deleted_anything else RunStatus.REFUSED
+        _save(context, run.recorded(record, status, error.message))
+        if status is RunStatus.PARTLY_SWEPT:
+            raise PartlySweptError(
+                f"The sweep of mark {plan.mark_id} stopped half-way: {error.message} "
+                f"{run.progress.tally(deleting.DELETED)} were deleted. `lakesweep runs resume` goes on.",
+                kind=error.kind,
+            ) from error
+        raise
+    if request.dry_run:
+        return run.recorded(record, record.status, "").noted(
+            f"dry run: {authorised.tally} would be deleted"
+        )
+    failed = run.failed()
+    status = RunStatus.PARTLY_SWEPT if failed.objects else RunStatus.SWEPT
+    record = run.recorded(record, status, run.why_failed())
+    _carry_on(context, plan, authorised.revived_parts)
+    _save(context, record)
+    if failed.objects:
+        raise PartlySweptError(
+            f"{failed} of mark {plan.mark_id} could not be deleted ({run.why_failed()}). "
+            f"{run.progress.tally(deleting.DELETED)} were. `lakesweep runs resume` tries the rest again.",
+            kind="keys-failed",
+        )
+    return record
+
+
+class _Sweep:
+    """One sweep under way."""
+
+    def __init__(
+        self, context: RunContext, plan: Plan, request: SweepRequest, lease: Lease
+    ) -> None:
+        self._context = context
+        self._plan = plan
+        self._request = request
+        self._lease = lease
+        self._files = _mark_files(context, plan)
+        self._trust_dates = is_untouched(context.store, plan)
+        self._authorised: Authorised | None = None
+        self.progress = _Progress()
+
+    def rounds(self, note_begin: Callable[[], None]) -> Authorised:
+        """Re-verify, delete while the authorisation lasts, and again until every key has its outcome."""
+        tries = 0
+        while True:
+            self._lease.assert_held()
+            with self._context.phases.phase("re-verify") as step:
+                authorised = verify_plan(
+                    self._context, self._plan, self._files, trust_dates=self._trust_dates
+                )
+                step.items = authorised.tally.objects
+                step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
+            if self._authorised is None:
+                self.progress.done_before = authorised.done
+            self._authorised = authorised
+            if self._request.dry_run or not authorised.parts:
+                return authorised
+            note_begin()
+            with self._context.phases.phase("delete") as step:
+                tried = self._delete_round(authorised)
+                step.items = tried[deleting.DELETED].objects
+                step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
+            left = tried[deleting.NOT_TRIED].objects
+            retriable = tried[deleting.THROTTLED].objects + tried[deleting.FAILED].objects
+            if left and left == authorised.tally.objects:
+                raise UnsafeToSweepError(
+                    f"Reading what is live in {self._context.name} takes longer than its result is valid "
+                    f"({self._context.margins.delete_not_after}), so nothing could be deleted. Give the job more executors.",
+                    kind="verification-too-slow",
+                )
+            tries += 1 if not left else 0
+            if not left and (not retriable or tries >= _TRIES):
+                return authorised
+            self._forget_retriable()
+
+    def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
+        parts = self._backed_up(authorised.parts)
+        not_after = authorised.read_at + self._context.margins.delete_not_after
+        chunks = _chunks(parts, not_after)
+        order = int(self._context.clock().timestamp() * 1000)
+        folders = LedgerFolders(
+            ledger=RunFolder(self._plan.run_id).ledger,
+            deleted=events_folder(order, "gone", self._plan.run_id),
+        )
+        scatter = Scatter(
+            chunks,
+            partial(delete_chunks, self._context.target, folders),
+            DELETED_SCHEMA,
+            tasks_for(
+                len(chunks),
+                self._context.engine.slots,
+                at_most=self._context.parallelism.partitions,
+            ),
+        )
+        tried: dict[str, Tally] = {o: Tally() for o in _OUTCOMES}
+        for row in self._context.engine.collect(scatter).to_pylist():
+            tally = Tally(row["objects"], row["bytes"])
+            tried[row["outcome"]] += tally
+            self.progress.add(row["outcome"], tally, row["example"])
+        counted = sum(t.objects for t in tried.values())
+        if counted != sum(part.rows for part in parts):
+            raise UnsafeToSweepError(
+                f"{sum(part.rows for part in parts)} keys were to be deleted, {counted} have an outcome. "
+                "No further key was deleted.",
+                kind="not-conserved",
+            )
+        return tried
+
+    def _backed_up(self, parts: Sequence[Part]) -> Sequence[Part]:
+        """With --backup-to, only what was copied and verified goes on to be deleted."""
+        if self._request.backup_to is None or not parts:
+            return parts
+        target = self._context.target
+        to = Location.parse(self._request.backup_to, namespace_root=target.namespace_root)
+        refuse_inside(target.namespace, to)
+        with self._context.phases.phase("backup") as step:
+            road = CopyRoad(
+                target, target.namespace, to, target.storage, RunFolder(self._plan.run_id).verdicts
+            )
+            copied = copy_parts(self._context.engine, road, parts)
+            step.items = sum(part.rows for part in copied.verified)
+            step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
+        # What is missing in the source is gone already, and has nothing to be saved.
+        lost = Tally(copied.failed, 0)
+        self.progress.not_backed_up = lost
+        for outcome, example in copied.examples.items():
+            self.progress.examples.setdefault(f"backup {outcome}", example)
+        return copied.verified
+
+    def _forget_retriable(self) -> None:
+        """The next round tries these keys again, so their outcomes so far do not count."""
+        for outcome in (deleting.THROTTLED, deleting.FAILED, deleting.NOT_TRIED):
+            self.progress.outcomes.pop(outcome, None)
+
+    def failed(self) -> Tally:
+        """Keys of the plan that are still there and should not be."""
+        return (
+            self.progress.tally(
+                deleting.DENIED, deleting.THROTTLED, deleting.FAILED, deleting.PROTECTED
+            )
+            + self.progress.not_backed_up
+        )
+
+    def why_failed(self) -> str:
+        """One example for each way of failing."""
+        return "; ".join(
+            f"{outcome}: {example}"
+            for outcome, example in self.progress.examples.items()
+            if outcome not in deleting.DONE and self.progress.outcomes.get(outcome, Tally()).objects
+        )
+
+    def recorded(self, record: RunRecord, status: RunStatus, reason: str) -> RunRecord:
+        """The record with what this sweep did."""
+        deleted = self.progress.tally(deleting.DELETED) + self.progress.done_before
+        gone = self.progress.tally(deleting.ALREADY_GONE)
+        revived = self._authorised.revived if self._authorised else Tally()
+        failed = self.failed()
+        notes: list[str] = []
+        if not self._trust_dates:
+            notes.append(
+                "the mark's files are not those that the mark wrote: every row was checked again"
+            )
+        if self._authorised is not None and self._authorised.refused.objects:
+            notes.append(
+                f"{self._authorised.refused} of the mark were not garbage by shape or age, and were kept"
+            )
+        return replace(
+            record.counted(
+                {
+                    "deleted": deleted.objects,
+                    "already_gone": gone.objects,
+                    "revived": revived.objects,
+                    "failed": failed.objects,
+                },
+                {
+                    "deleted": deleted.bytes,
+                    "already_gone": gone.bytes,
+                    "revived": revived.bytes,
+                    "failed": failed.bytes,
+                },
+            ),
+            status=status,
+            reason=reason,
+            finished_at=self._context.clock(),
+            phases=tuple(self._context.phases.done),
+            revived=self._authorised.revived_names if self._authorised else (),
+            failures={
+                outcome: example
+                for outcome, example in self.progress.examples.items()
+                if outcome not in deleting.DONE and outcome in self.progress.outcomes
+            },
+        ).noted(*notes)
+
+
+_OUTCOMES = (
+    deleting.DELETED,
+    deleting.ALREADY_GONE,
+    deleting.DENIED,
+    deleting.THROTTLED,
+    deleting.FAILED,
+    deleting.PROTECTED,
+    deleting.NOT_TRIED,
+)
+
+
+def _check_confirmation(plan: Plan, request: SweepRequest) -> None:
+    if request.confirm is not None:
+        if request.confirm != plan.id:
+            raise ConfigError(
+                f"--confirm {request.confirm} names another plan: mark {plan.mark_id} has plan {plan.id}. Nothing was deleted.",
+                kind="other-plan",
+            )
+        return
+    if plan.garbage.objects > SMALL_PLAN_OBJECTS and plan.share() > request.max_delete_share:
+        raise UnsafeToSweepError(
+            f"The plan {plan.id} would delete {plan.garbage}, {plan.share():.1f} % of {plan.base}, more than the "
+            f"{request.max_delete_share:g} % that go without asking. Nothing was deleted. Look at the mark {plan.mark_id}; "
+            f"if it is right: lakesweep sweep {plan.repository} --mark-id {plan.mark_id} --confirm {plan.id}",
+            kind="blast-radius",
+        )
+
+
+def _mark_files(context: RunContext, plan: Plan) -> list[str]:
+    folder = mark_folder(plan.mark_id)
+    listed = [
+        key
+        for batch in context.store.list(folder)
+        for key in batch.column("key").to_pylist()
+        if key.endswith(".parquet")
+    ]
+    if not listed:
+        raise ConfigError(
+            f"The mark {plan.mark_id} of {context.name} has no files any more in {folder}. Nothing was deleted. Mark again.",
+            kind="no-mark",
+        )
+    return listed
+
+
+def _chunks(parts: Sequence[Part], not_after: datetime) -> list[Chunk]:
+    return [
+        Chunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start), not_after)
+        for part in parts
+        for start in range(0, part.rows, _ROWS_PER_CHUNK)
+    ]
+
+
+def _carry_on(context: RunContext, plan: Plan, revived: Sequence[Part]) -> None:
+    """Let the next run build on this one: it was swept to its end, and what it left is carried along."""
+    saved = load_for_sweep(context.store, plan.run_id)
+    if saved is None:
+        return
+    failed = [
+        key
+        for batch in context.store.list(RunFolder(plan.run_id).ledger)
+        for key in batch.column("key").to_pylist()
+        if key.endswith(".parquet")
+    ]
+    left = (*saved.files, *failed, *(part.key for part in revived))
+    save_run(context.store, replace(saved, files=left))
+
+
+def _save(context: RunContext, record: RunRecord) -> None:
+    context.store.write(RunFolder(RunId(record.run_id)).record, encode_record(record))
+
+
+def load_record(context: RunContext, plan: Plan) -> RunRecord:
+    """The record that the plan's run left."""
+    key = RunFolder(plan.run_id).record
+    try:
+        return decode_record(context.store.read(key), key)
+    except ObjectNotFoundError as error:
+        raise ConfigError(
+            f"The run {plan.run_id} of {context.name} left no record, so its mark was not finished. Nothing was deleted. Mark again.",
+            kind="no-mark",
+        ) from error

@@ -1,0 +1,135 @@
+"""Re-verification: before anything is deleted, what is live *now* is read again and taken out of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.tables import read_mark
+from lakesweep.runs.canaries import find_unlisted_live, take_canaries
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.judging import judge_candidates, parse_parts
+from lakesweep.runs.live import Roots, read_live
+from lakesweep.runs.paths import RANGE_CACHE, RunFolder
+from lakesweep.runs.plan import Plan
+from lakesweep.runs.request import What
+from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
+from lakesweep.runs.saved import event_files, load_range_index, save_range_index
+from lakesweep.runs.work.candidates import PlannedPart
+from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
+from lakesweep.runs.work.parts import Part
+from lakesweep.runs.work.references import CANARY, AddressList, Reference
+from lakesweep.runs.work.verdicts import Judge
+
+_MOST_NAMES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Authorised:
+    """What may be deleted, by a re-read that began at `read_at`, and what became of the rest of the plan."""
+
+    read_at: datetime
+    parts: list[Part]
+    done: Tally  # deleted by an earlier round or an interrupted sweep
+    revived: Tally
+    revived_names: tuple[str, ...]
+    revived_parts: list[Part]
+    refused: Tally  # of the wrong shape, or too young: a plan that was edited by hand
+
+    @property
+    def tally(self) -> Tally:
+        """Objects and bytes that may go."""
+        return Tally(sum(p.rows for p in self.parts), sum(p.bytes for p in self.parts))
+
+
+def verify_plan(
+    context: RunContext, plan: Plan, files: Sequence[str], *, trust_dates: bool
+) -> Authorised:
+    """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given."""
+    read_at = context.clock()
+    canaries = take_canaries(context)
+    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), read_at)
+    folder = RunFolder(plan.run_id).verdicts
+    references: list[Reference] = live.references(
+        load_range_index(context.store),
+        expired_are_live=plan.what == What.UNCOMMITTED,
+        with_expired=True,
+    )
+    references.append(AddressList("canaries", tuple(c.address for c in canaries), CANARY))
+    references += event_files(context.store, plan.run_id)
+    judged = judge_candidates(
+        context,
+        references,
+        [PlannedPart(key) for key in files],
+        Judge(context.target, folder, plan.cutoff, trust_dates=trust_dates, keep_live_rows=True),
+        expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
+        expected_candidates=plan.garbage.objects,
+        cache_folder=RANGE_CACHE,
+    )
+    live.staged.assert_rows_read(judged.staged_rows)
+    save_range_index(
+        context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
+    )
+    old, too_young = _date(context, plan, judged.undated, folder)
+    extra = find_unlisted_live(context, canaries, judged.dead_canaries)
+    reuploads = find_reuploads(context, live, [*judged.garbage, *old])
+    if extra:
+        reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
+    parts, kept = drop_reuploads(context, reuploads, [*judged.garbage, *old], folder)
+    revived_parts = [*judged.kept, *kept]
+    return Authorised(
+        read_at=read_at,
+        parts=parts,
+        done=judged.tallies["gone"],
+        revived=judged.tallies["live"] + _tally(kept),
+        revived_names=_names(context, revived_parts),
+        revived_parts=revived_parts,
+        refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
+    )
+
+
+def _date(
+    context: RunContext, plan: Plan, undated: Sequence[Part], folder: str
+) -> tuple[list[Part], Tally]:
+    """Rows whose age the mark does not vouch for: the store is asked. What is gone already stays in, to be recorded."""
+    if not undated:
+        return [], Tally()
+    scatter = Scatter(
+        [part.key for part in undated],
+        partial(date_parts, context.target, folder, plan.cutoff),
+        DATED_SCHEMA,
+        tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
+    )
+    old: list[Part] = []
+    young = Tally()
+    counted = 0
+    for row in context.engine.collect(scatter).to_pylist():
+        counted += row["objects"]
+        if row["verdict"] == "old":
+            old += parse_parts(row["written"])
+        elif row["verdict"] == "young":
+            young += Tally(row["objects"], row["bytes"])
+    if counted != sum(part.rows for part in undated):
+        raise UnsafeToSweepError(
+            f"Rows of mark {plan.mark_id} were lost while their age was looked up. Nothing more was deleted. Run again.",
+            kind="not-conserved",
+        )
+    return old, young
+
+
+def _names(context: RunContext, parts: Sequence[Part]) -> tuple[str, ...]:
+    names: list[str] = []
+    for part in parts:
+        if len(names) >= _MOST_NAMES:
+            break
+        names += read_mark(context.store.read(part.key)).column("address").to_pylist()
+    return tuple(names[:_MOST_NAMES])
+
+
+def _tally(parts: Sequence[Part]) -> Tally:
+    return Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts))

@@ -1,0 +1,161 @@
+"""Copy the objects that a mark names from one store to another, and verify each copy by size and content."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesweep.domain.addresses import is_candidate
+from lakesweep.domain.location import Location
+from lakesweep.errors import ObjectNotFoundError, StorageError
+from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectInfo, ObjectStore, StorageOptions, open_store
+
+COPIED_SCHEMA = pa.schema(
+    [
+        pa.field("chunk", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("example", pa.string()),
+        pa.field(
+            "written", pa.string()
+        ),  # parts of rows whose copy was verified: "key rows bytes" lines
+    ]
+)
+
+COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
+    "copied",
+    "already_there",
+    "missing",
+    "failed",
+    "protected",
+)
+VERIFIED = frozenset({COPIED, ALREADY_THERE})
+
+_IN_FLIGHT = 16
+# The etag of an object written in one piece; anything else (parts, encryption, other stores) says nothing of content.
+_MD5 = re.compile(r'"?[0-9a-f]{32}"?')
+
+
+@dataclass(frozen=True, slots=True)
+class CopyChunk:
+    """Some rows of a part of a mark."""
+
+    part: str
+    start: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}:{self.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRoad:
+    """From where to where; `marks` holds the parts to read, `verified_folder` takes lists of what was verified."""
+
+    marks: Target
+    source: Location
+    target: Location
+    storage: StorageOptions
+    verified_folder: str
+
+
+def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
+    """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
+    marks = road.marks.open()
+    source, target = open_store(road.source, road.storage), open_store(road.target, road.storage)
+    with ThreadPoolExecutor(_IN_FLIGHT) as pool:
+        for chunk in chunks:
+            rows = read_mark(marks.read(chunk.part)).slice(chunk.start, chunk.rows)
+            addresses = rows.column("address").to_pylist()
+            outcomes = list(pool.map(lambda a: copy_one(source, target, a), addresses))
+            yield _summary(road, marks, chunk, rows, outcomes)
+
+
+def copy_one(source: ObjectStore, target: ObjectStore, address: str) -> tuple[str, str]:
+    """Copy one object under the same address, unless the same content is there already."""
+    if not is_candidate(address):
+        return PROTECTED, "not a name that lakeFS gives to data"
+    try:
+        original = source.stat(address)
+    except ObjectNotFoundError:
+        return MISSING, "not in the source"
+    except StorageError as error:
+        return FAILED, error.message
+    try:
+        there = next(iter(target.stat_many([address])))[1]
+        if there is not None:
+            if _is_same(source, original, target, there):
+                return ALREADY_THERE, ""
+            # Addresses are never written twice, so other content under this name is not ours to replace.
+            return FAILED, "other content is there under this address"
+        target.copy_from(source, address, address)
+        if not _is_same(source, original, target, target.stat(address)):
+            return FAILED, "the copy differs from the original"
+    except StorageError as error:
+        return FAILED, error.message
+    return COPIED, ""
+
+
+def _is_same(
+    source: ObjectStore, original: ObjectInfo, target: ObjectStore, copy: ObjectInfo
+) -> bool:
+    if original.size != copy.size:
+        return False
+    etags = (original.etag or "", copy.etag or "")
+    if all(_MD5.fullmatch(etag) for etag in etags) and source.root.kind == target.root.kind:
+        return etags[0].strip('"') == etags[1].strip('"')
+    return _digest(source, original.key) == _digest(target, copy.key)
+
+
+def _digest(store: ObjectStore, key: str) -> bytes:
+    digest = hashlib.blake2b()
+    for chunk in store.read_stream(key):
+        digest.update(chunk)
+    return digest.digest()
+
+
+def _summary(
+    road: CopyRoad,
+    marks: ObjectStore,
+    chunk: CopyChunk,
+    rows: pa.Table,
+    outcomes: list[tuple[str, str]],
+) -> pa.RecordBatch:
+    verified = rows.filter(pa.array([outcome in VERIFIED for outcome, _ in outcomes], pa.bool_()))
+    writer = PartWriter(marks, road.verified_folder, "verified", MARK_SCHEMA)
+    for batch in verified.to_batches():
+        writer.add(batch)
+    written = "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
+    totals: dict[str, tuple[int, int, str]] = {}
+    for address, size, (outcome, detail) in zip(
+        rows.column("address").to_pylist(),
+        rows.column("size_bytes").to_pylist(),
+        outcomes,
+        strict=True,
+    ):
+        objects, total, example = totals.get(outcome, (0, 0, f"{address} {detail}".strip()))
+        totals[outcome] = (objects + 1, total + (size or 0), example)
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "chunk": chunk.name,
+                "outcome": outcome,
+                "objects": objects,
+                "bytes": total,
+                "example": example,
+                "written": written if number == 0 else "",
+            }
+            for number, (outcome, (objects, total, example)) in enumerate(totals.items())
+        ],
+        schema=COPIED_SCHEMA,
+    )

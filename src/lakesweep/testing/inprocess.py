@@ -1,0 +1,46 @@
+"""An engine without Spark: the same work functions and meetings, one task after another, in this process."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+
+from lakesweep.engine.tasks import Meet, Scatter
+
+
+class InProcessEngine:
+    """Runs scatters at once. Items and work are pickled on the way, as they would be for a cluster."""
+
+    def __init__(self, slots: int = 2) -> None:
+        self._slots = slots
+
+    @property
+    def slots(self) -> int:
+        """How many tasks a scatter is cut into."""
+        return self._slots
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        """Do the work and return its rows."""
+        work = pickle.loads(pickle.dumps(scatter.work))
+        batches: list[pa.RecordBatch] = []
+        for task in range(scatter.tasks):
+            items = pickle.loads(pickle.dumps(scatter.items[task :: scatter.tasks]))
+            if items:
+                batches += work(iter(items))
+        return pa.Table.from_batches(batches, schema=scatter.schema)
+
+    def meet(
+        self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
+    ) -> pa.Table:
+        """Bring the cells of both sides together by partition."""
+        meet = pickle.loads(pickle.dumps(meet))
+        sides = (self.collect(left), self.collect(right))
+        results: list[pa.Table] = []
+        for partition in range(partitions):
+            cells = [
+                side.filter(pa.compute.equal(side.column("partition"), partition)) for side in sides
+            ]
+            if any(cell.num_rows for cell in cells):
+                results.append(meet(*cells))
+        return pa.concat_tables([schema.empty_table(), *results])
