@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from lakesweep.errors import LakesweepError
-from lakesweep.formats.hashing import hash_address, hash_addresses
+from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.ranges import (
+    read_range_addresses,
+    read_range_entries,
+    read_range_hashes,
+    write_ranges,
+)
+from lakesweep.formats.values import join_value
 from lakesweep.java import find_java_home
 
 
@@ -19,15 +29,30 @@ def main() -> int:
         print(f"setup: {problem}", file=sys.stderr)
         return problem.exit_status
     began = time.monotonic()
-    compile_hashing()
+    compile_by_use()
     seconds = time.monotonic() - began
     print(f"setup: Java is {home}; jitted code ready after {seconds:.0f} s", file=sys.stderr)
     return 0
 
 
-def compile_hashing() -> None:
-    address = "data/gmkslqa/cc2b4u4"
-    assert hash_addresses(pa.array([address]))[0] == hash_address(address)
+def compile_by_use() -> None:
+    """Write a small range and read it in every way."""
+    hash_addresses(pa.array(["data/slice/object"]))
+    hash_addresses(pa.array(["data/slice/object"], pa.large_string()))
+    for written in write_ranges(sample_records(1000)):
+        read_range_hashes(written.data, expected_count=written.count)
+        read_range_addresses(written.data, expected_count=written.count)
+        for _ in read_range_entries(written.data):
+            pass
+
+
+def sample_records(count: int) -> Iterator[tuple[bytes, bytes]]:
+    at = datetime(2024, 5, 1, tzinfo=UTC)
+    for number in range(count):
+        # Both kinds of address take their own road through the readers.
+        kind = AddressType.RELATIVE if number % 10 else AddressType.FULL
+        entry = Entry(f"data/slice/{number:06}", at, number, "etag", {}, kind, "text/plain")
+        yield f"path/{number:06}".encode(), join_value(b"identity", entry.encode())
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import typer
 
 from lakesweep.cli.config import config_app
 from lakesweep.cli.options import EXIT_STATUSES
+from lakesweep.cli.serve import serve
 from lakesweep.cli.version import installed_versions, show_version
 from lakesweep.errors import LakesweepError
 from lakesweep.logs import configure_logging
@@ -36,6 +37,7 @@ def lakesweep() -> None:
     """A garbage collector for versioned data lakes."""
 
 
+app.command("serve")(serve)
 app.add_typer(config_app, name="config")
 app.command("version")(show_version)
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from lakesweep.domain.durations import parse_duration
-from lakesweep.storage import StorageOptions
 
 ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
 SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
@@ -42,6 +41,7 @@ def serve(
     # Imported here: the web framework is an extra, and no other command should wait for it.
     from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
     from lakesweep.lake.values import LakeSettings
+    from lakesweep.storage import StorageOptions
 
     settings = LakeSettings(
         data_dir=data,
