@@ -72,7 +72,9 @@ def test_everything_else_is_outside(address):
 
 def test_an_address_without_a_scheme_is_relative():
     """Whatever its entry calls it: the server joins it to the namespace."""
-    assert normaliser("s3://bucket/ns").relative(KEY) == KEY
+    assert normaliser("s3://bucket/ns").readings(KEY) == (KEY,)
+    assert KEY in normaliser("s3://bucket/ns").readings(KEY.replace("data", "%64ata"))
+    assert KEY in normaliser("s3://bucket/ns").readings(KEY.replace("/", "//"))
 
 
 @pytest.mark.parametrize(

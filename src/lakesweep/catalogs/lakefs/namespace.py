@@ -70,9 +70,9 @@ class AddressNormaliser:
                 return (rest,)
         scheme = _SCHEME.match(address)
         if scheme is None:
-            return (
-                address,
-            )  # an address without a scheme is relative, whatever its entry calls it
+            # Relative, whatever its entry calls it. A server's uncommitted list cuts the namespace off full
+            # addresses, so such a rest may still be written in a way that the server reads as another key.
+            return tuple(dict.fromkeys(_path_spellings(address)))
         if _KIND_OF_SCHEME.get(scheme[1].lower()) != self.namespace.kind:
             return ()
         if self.namespace.kind in ("s3", "gs"):
@@ -112,15 +112,21 @@ def _fold(place: Location) -> Location:
 
 def _spellings(address: str) -> list[str]:
     scheme, _, rest = address.partition(":")
-    spellings = [rest, unquote(rest)]
-    for text in tuple(spellings):
-        authority_end = text.find("/", 2) if text.startswith("//") else 0
-        if authority_end < 0:
-            continue
-        authority, path = text[:authority_end], text[authority_end:]
-        spellings.append(authority + _collapsed(path))
-    return [f"{scheme}:{text}" for text in dict.fromkeys(spellings)]
+    authority_end = rest.find("/", 2) if rest.startswith("//") else 0
+    if authority_end < 0:
+        return [address]
+    authority = f"{scheme}:{rest[:authority_end]}"
+    paths = _path_spellings(rest[authority_end:])
+    hosts = dict.fromkeys((authority, unquote(authority)))
+    return [host + path for host in hosts for path in dict.fromkeys(paths)]
 
 
-def _collapsed(path: str) -> str:
-    return posixpath.normpath("/" + path.lstrip("/"))
+def _path_spellings(path: str) -> list[str]:
+    """The path as it is, decoded, and both with `//`, `/./` and `/../` folded."""
+    decoded = unquote(path)
+    return [path, decoded, *(_folded_path(text) for text in (path, decoded))]
+
+
+def _folded_path(path: str) -> str:
+    folded = posixpath.normpath("/" + path.lstrip("/"))
+    return folded if path.startswith("/") else folded[1:]
