@@ -7,13 +7,12 @@ import numpy.typing as npt
 
 from lakesweep.formats.hashing import xxh64
 from lakesweep.formats.jit import jitted
+from lakesweep.formats.octets import Bytes, copy_bytes, read_varint
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.blocks import unpack_block, walk_block
-from lakesweep.formats.sstable.varint import read_varint
 
-__all__ = ["ADDRESS_SIZE", "ADDRESS_START", "scan_addresses", "scan_hashes"]
+__all__ = ["FOUND_FIELDS", "scan_addresses", "scan_hashes"]
 
-Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 # What `_read_entry` finds, by place.
@@ -38,6 +37,7 @@ def scan_hashes(
     block: Bytes,
     last_key: Bytes,
     walk: Ints,
+    found_in_entry: Ints,
     hashes: npt.NDArray[np.uint64],
     full_ends: Ints,
     full: Bytes,
@@ -46,8 +46,6 @@ def scan_hashes(
 
     Returns (number of records or a fault, number of full addresses, index of the block, byte in it).
     """
-    found_in_entry = np.empty(FOUND_FIELDS, np.int64)
-    no_keys = np.empty(0, np.uint8)
     relative_count = 0
     full_count = 0
     full_size = 0
@@ -57,7 +55,7 @@ def scan_hashes(
         if size < 0:
             return size, 0, number, -1
         found, last_key_size, _, where = walk_block(
-            block, size, last_key, last_key_size, False, no_keys, 0, walk[0], walk[1], walk[2]
+            block, size, last_key, last_key_size, False, block, 0, walk[0], walk[1], walk[2]
         )
         if found < 0:
             return found, 0, number, where
@@ -72,7 +70,7 @@ def scan_hashes(
             if _is_full(block, start, length, found_in_entry[ADDRESS_TYPE]):
                 if full_size + length > full.size:
                     return _TOO_MANY, 0, number, start
-                full[full_size : full_size + length] = block[start : start + length]
+                copy_bytes(block, start, length, full, full_size)
                 full_size += length
                 full_ends[full_count] = full_size
                 full_count += 1
@@ -90,6 +88,7 @@ def scan_addresses(
     block: Bytes,
     last_key: Bytes,
     walk: Ints,
+    found_in_entry: Ints,
     address_offsets: npt.NDArray[np.int32],
     addresses: Bytes,
     address_types: Bytes,
@@ -98,8 +97,6 @@ def scan_addresses(
     has_time: npt.NDArray[np.bool_],
 ) -> tuple[int, int, int]:
     """Fill the columns; returns (number of records or a fault, index of the block, byte in it)."""
-    found_in_entry = np.empty(FOUND_FIELDS, np.int64)
-    no_keys = np.empty(0, np.uint8)
     count = 0
     addresses_size = 0
     last_key_size = -1
@@ -109,7 +106,7 @@ def scan_addresses(
         if size < 0:
             return size, number, -1
         found, last_key_size, _, where = walk_block(
-            block, size, last_key, last_key_size, False, no_keys, 0, walk[0], walk[1], walk[2]
+            block, size, last_key, last_key_size, False, block, 0, walk[0], walk[1], walk[2]
         )
         if found < 0:
             return found, number, where
@@ -123,7 +120,7 @@ def scan_addresses(
             length = found_in_entry[ADDRESS_SIZE]
             if addresses_size + length > addresses.size:
                 return _TOO_MANY, number, start
-            addresses[addresses_size : addresses_size + length] = block[start : start + length]
+            copy_bytes(block, start, length, addresses, addresses_size)
             addresses_size += length
             address_offsets[count + 1] = addresses_size
             address_types[count] = found_in_entry[ADDRESS_TYPE]
@@ -153,7 +150,8 @@ def _read_value(block: Bytes, start: int, size: int, found: Ints) -> int:
 
 @jitted
 def _read_entry(block: Bytes, pos: int, end: int, found: Ints) -> int:
-    found[:] = 0
+    for i in range(FOUND_FIELDS):
+        found[i] = 0
     while pos < end:
         tag, pos = read_varint(block, pos, end)
         if pos < 0:

@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.formats.jit import jitted
+from lakesweep.formats.octets import Bytes, byte_at, word_at
 
 __all__ = ["hash_address", "hash_addresses", "xxh64"]
-
-Bytes = npt.NDArray[np.uint8]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -47,16 +46,18 @@ def hash_addresses(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
         array.offset : array.offset + len(array) + 1
     ]
     data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
+    hashes = np.empty(len(array), np.uint64)
     with np.errstate(over="ignore"):
-        return _hash_column(data, offsets.astype(np.int64))
+        _hash_column(data, offsets.astype(np.int64), hashes)
+    return hashes
 
 
 @jitted
-def _hash_column(data: Bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    hashes = np.empty(offsets.size - 1, np.uint64)
+def _hash_column(
+    data: Bytes, offsets: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64]
+) -> None:
     for row in range(hashes.size):
         hashes[row] = xxh64(data, offsets[row], offsets[row + 1] - offsets[row])
-    return hashes
 
 
 @jitted
@@ -70,10 +71,10 @@ def xxh64(data: Bytes, start: int, length: int) -> np.uint64:
         v3 = np.uint64(0)
         v4 = np.uint64(0) - _P1
         while pos + 32 <= end:
-            v1 = _round(v1, _word(data, pos))
-            v2 = _round(v2, _word(data, pos + 8))
-            v3 = _round(v3, _word(data, pos + 16))
-            v4 = _round(v4, _word(data, pos + 24))
+            v1 = _round(v1, word_at(data, pos))
+            v2 = _round(v2, word_at(data, pos + 8))
+            v3 = _round(v3, word_at(data, pos + 16))
+            v4 = _round(v4, word_at(data, pos + 24))
             pos += 32
         h = _rotl(v1, 1) + _rotl(v2, 7) + _rotl(v3, 12) + _rotl(v4, 18)
         h = _merge(_merge(_merge(_merge(h, v1), v2), v3), v4)
@@ -81,28 +82,20 @@ def xxh64(data: Bytes, start: int, length: int) -> np.uint64:
         h = _P5
     h += np.uint64(length)
     while pos + 8 <= end:
-        h = _rotl(h ^ _round(np.uint64(0), _word(data, pos)), 27) * _P1 + _P4
+        h = _rotl(h ^ _round(np.uint64(0), word_at(data, pos)), 27) * _P1 + _P4
         pos += 8
     if pos + 4 <= end:
         word = np.uint64(0)
         for i in range(4):
-            word |= np.uint64(data[pos + i]) << np.uint64(8 * i)
+            word |= np.uint64(byte_at(data, pos + i)) << np.uint64(8 * i)
         h = _rotl(h ^ (word * _P1), 23) * _P2 + _P3
         pos += 4
     while pos < end:
-        h = _rotl(h ^ (np.uint64(data[pos]) * _P5), 11) * _P1
+        h = _rotl(h ^ (np.uint64(byte_at(data, pos)) * _P5), 11) * _P1
         pos += 1
     h = (h ^ (h >> np.uint64(33))) * _P2
     h = (h ^ (h >> np.uint64(29))) * _P3
     return h ^ (h >> np.uint64(32))
-
-
-@jitted
-def _word(data: Bytes, pos: int) -> np.uint64:
-    word = np.uint64(0)
-    for i in range(8):
-        word |= np.uint64(data[pos + i]) << np.uint64(8 * i)
-    return word
 
 
 @jitted

@@ -2,7 +2,7 @@
 
 numba keeps compiled code on disk and compiles anew only when the file of *that* function changed, not when a function it
 calls did. A repaired bounds check would then live on in its callers' old code. So the cache folder carries a digest of
-all sources here: one changed byte and everything is compiled again.
+all sources with such functions here: one changed byte and everything is compiled again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from typing import Any, TypeVar, cast
 import numba
 
 _F = TypeVar("_F", bound=Callable[..., object])
+# `_nrt` turns reference counting off; numba's type stubs do not list it. Calls between these functions are all inlined.
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
 
 
 def jitted(function: _F) -> _F:
     """Compile `function` on its first call, without holding Python's lock while it runs.
 
-    Compiled code checks no index by itself: whoever writes such a function checks every bound before using it.
+    Compiled code checks no index by itself: whoever writes such a function checks every bound before using it. It also
+    makes no arrays, it is handed them: counting references to arrays would cost more than all the reading.
     """
     # numba makes the attributes of this module while it is imported, so type checkers do not see them.
     settings: Any = numba.config
     folder_before = settings.CACHE_DIR
     settings.CACHE_DIR = str(_cache_folder())
     try:
-        return cast(_F, numba.njit(cache=True, nogil=True)(function))
+        return cast(_F, numba.njit(**_OPTIONS)(function))
     finally:
         settings.CACHE_DIR = folder_before
 
@@ -50,5 +53,7 @@ def _cache_folder() -> Path:
 def _digest_of_sources() -> str:
     digest = hashlib.sha256()
     for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
+        text = source.read_bytes()
+        if b"@jitted" in text:
+            digest.update(text)
     return digest.hexdigest()[:16]

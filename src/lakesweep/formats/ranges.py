@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import Entry
-from lakesweep.formats.entry_scan import scan_addresses, scan_hashes
+from lakesweep.formats.entry_scan import FOUND_FIELDS, scan_addresses, scan_hashes
 from lakesweep.formats.range_writer import (
     RangeWriter,
     WrittenRange,
@@ -93,6 +93,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
             scratch.block,
             scratch.last_key,
             scratch.walk,
+            np.empty(FOUND_FIELDS, np.int64),
             hashes,
             full_ends,
             full,
@@ -122,6 +123,7 @@ def read_range_addresses(data: bytes, *, expected_count: int | None) -> pa.Recor
         scratch.block,
         scratch.last_key,
         scratch.walk,
+        np.empty(FOUND_FIELDS, np.int64),
         offsets,
         addresses,
         address_types,

@@ -6,10 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lakesweep.formats.jit import jitted
+from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, read_varint, word_at
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.checksum import masked_crc32c
 from lakesweep.formats.sstable.snappy import snappy_length, unpack_snappy
-from lakesweep.formats.sstable.varint import byte_at, read_varint
 
 __all__ = [
     "SMALLEST_ENTRY",
@@ -21,13 +21,13 @@ __all__ = [
     "walk_index",
 ]
 
-Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 TRAILER_SIZE = 5  # type byte and checksum behind each block
 KEY_TRAILER_SIZE = 8  # sequence number and kind behind each key
 SMALLEST_ENTRY = 3 + KEY_TRAILER_SIZE  # three lengths of a byte each
 _RAW, _SNAPPY = 0, 1
+_SET = np.uint64(1)  # the trailer of a plain SET with sequence number 0
 # Two parts of lakeFS's largest size in one record, and some room: more is no block of lakeFS's.
 _LARGEST_BLOCK = 96 << 20
 
@@ -76,7 +76,7 @@ def unpack_block(data: Bytes, offset: int, length: int, out: Bytes) -> int:
         return _SNAPPY_LENGTH
     if data[offset + length] == _SNAPPY:
         return size if unpack_snappy(data, offset, length, out) == size else _SNAPPY_FAULT
-    out[:size] = data[offset : offset + length]
+    copy_bytes(data, offset, length, out, 0)
     return size
 
 
@@ -148,20 +148,16 @@ def walk_block(
         if key_size > last_key.size:
             return _ENTRY_BOUNDS, 0, 0, entry
         # SET with sequence number 0 is all that lakeFS writes; anything else would mean something unknown.
-        if block[pos + suffix] != 1:
+        if word_at(block, pos + suffix) != _SET:
             return _KEY_KIND, 0, 0, entry
-        for i in range(1, KEY_TRAILER_SIZE):
-            if block[pos + suffix + i] != 0:
-                return _KEY_KIND, 0, 0, entry
         if not _rises(last_key, last_key_size, shared, block, pos, suffix):
             return _KEY_ORDER, 0, 0, entry
-        for i in range(suffix):
-            last_key[shared + i] = block[pos + i]
+        copy_bytes(block, pos, suffix, last_key, shared)
         last_key_size = key_size
         if keeps_keys:
             if key_size > keys.size - keys_size:
                 return _KEYS_TOO_LARGE, 0, 0, entry
-            keys[keys_size : keys_size + key_size] = last_key[:key_size]
+            copy_bytes(last_key, 0, key_size, keys, keys_size)
             keys_size += key_size
             key_ends[count] = keys_size
         pos += unshared
@@ -230,10 +226,10 @@ def _rises(
     if last_size < 0:
         return True
     for i in range(min(last_size - shared, suffix)):
-        old = last_key[shared + i]
-        new = block[pos + i]
+        old = byte_at(last_key, shared + i)
+        new = byte_at(block, pos + i)
         if new != old:
-            return bool(new > old)
+            return new > old
     return suffix > last_size - shared
 
 

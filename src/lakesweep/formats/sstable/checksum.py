@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakesweep.formats.jit import jitted
+from lakesweep.formats.octets import Bytes, word_at
 
 __all__ = ["masked_crc32c"]
 
@@ -29,24 +30,26 @@ def _tables() -> npt.NDArray[np.uint32]:
 
 
 _TABLES = _tables()
+_LOW = np.uint64(0xFF)
 
 
 @jitted
-def masked_crc32c(data: npt.NDArray[np.uint8], start: int, length: int) -> int:
+def masked_crc32c(data: Bytes, start: int, length: int) -> int:
     """The masked checksum of `length` bytes from `start`. The caller has checked that they are there."""
     crc = np.uint32(0xFFFFFFFF)
     pos = start
     end = start + length
     while pos + 8 <= end:
+        word = word_at(data, pos) ^ np.uint64(crc)
         crc = (
-            _TABLES[7, np.uint32(data[pos]) ^ (crc & np.uint32(0xFF))]
-            ^ _TABLES[6, np.uint32(data[pos + 1]) ^ (crc >> np.uint32(8) & np.uint32(0xFF))]
-            ^ _TABLES[5, np.uint32(data[pos + 2]) ^ (crc >> np.uint32(16) & np.uint32(0xFF))]
-            ^ _TABLES[4, np.uint32(data[pos + 3]) ^ (crc >> np.uint32(24))]
-            ^ _TABLES[3, data[pos + 4]]
-            ^ _TABLES[2, data[pos + 5]]
-            ^ _TABLES[1, data[pos + 6]]
-            ^ _TABLES[0, data[pos + 7]]
+            _TABLES[7, word & _LOW]
+            ^ _TABLES[6, word >> np.uint64(8) & _LOW]
+            ^ _TABLES[5, word >> np.uint64(16) & _LOW]
+            ^ _TABLES[4, word >> np.uint64(24) & _LOW]
+            ^ _TABLES[3, word >> np.uint64(32) & _LOW]
+            ^ _TABLES[2, word >> np.uint64(40) & _LOW]
+            ^ _TABLES[1, word >> np.uint64(48) & _LOW]
+            ^ _TABLES[0, word >> np.uint64(56)]
         )
         pos += 8
     while pos < end:

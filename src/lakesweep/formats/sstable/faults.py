@@ -44,9 +44,9 @@ FAULTS = {
 }
 
 
-def fault_error(status: int, what: str, offset: int, within: int | None = None) -> FormatError:
-    """The error for a negative `status`, about the block at `offset` of the file."""
-    place = "" if within is None else f", near its byte {within}"
+def fault_error(status: int, what: str, offset: int, within: int = -1) -> FormatError:
+    """The error for a negative `status`, about the block at `offset` of the file, seen `within` it (-1: all of it)."""
+    place = "" if within < 0 else f", near its byte {within}"
     return FormatError(
         f"table file is damaged: {what} at offset {offset}{place}: {FAULTS[-status]}; "
         "nothing of this file was used. Compare it with a copy, or ask the server for this range again",

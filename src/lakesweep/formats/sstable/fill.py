@@ -6,11 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from lakesweep.formats.jit import jitted
-from lakesweep.formats.sstable.varint import put_varint, varint_length
+from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, put_varint, varint_length
 
 __all__ = ["fill_block", "hash_stream"]
 
-Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 # Why `fill_block` stopped.
@@ -63,7 +62,9 @@ def fill_block(
 
         last_size = state[LAST_KEY_SIZE]
         same = 0
-        while same < min(key_size, last_size) and keys[key_start + same] == last_key[same]:
+        while same < min(key_size, last_size) and (
+            byte_at(keys, key_start + same) == byte_at(last_key, same)
+        ):
             same += 1
         if last_size >= 0 and (
             same == key_size or (same < last_size and keys[key_start + same] < last_key[same])
@@ -78,15 +79,15 @@ def fill_block(
         pos = put_varint(block, size, shared)
         pos = put_varint(block, pos, key_size - shared + _KEY_TRAILER_SIZE)
         pos = put_varint(block, pos, value_size)
-        block[pos : pos + key_size - shared] = keys[key_start + shared : key_start + key_size]
+        copy_bytes(keys, key_start + shared, key_size - shared, block, pos)
         pos += key_size - shared
         block[pos] = 1
         block[pos + 1 : pos + _KEY_TRAILER_SIZE] = 0
         pos += _KEY_TRAILER_SIZE
-        block[pos : pos + value_size] = values[value_start : value_start + value_size]
+        copy_bytes(values, value_start, value_size, block, pos)
         state[BLOCK_SIZE] = pos + value_size
         state[ENTRIES] += 1
-        last_key[same:key_size] = keys[key_start + same : key_start + key_size]
+        copy_bytes(keys, key_start + same, key_size - same, last_key, same)
         state[LAST_KEY_SIZE] = key_size
         if raggedness > 0:
             estimated = closed_size + estimated_block_size(state)
@@ -161,7 +162,7 @@ def _put_counted(out: Bytes, pos: int, data: Bytes, start: int, end: int) -> int
         power //= 10
         out[pos + i] = 48 + (size // power) % 10
     pos += digits
-    out[pos : pos + size] = data[start:end]
+    copy_bytes(data, start, size, out, pos)
     pos += size
     out[pos] = 124
     return pos + 1

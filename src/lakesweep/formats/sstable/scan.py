@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lakesweep.formats.jit import jitted
+from lakesweep.formats.octets import Bytes, copy_bytes
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.blocks import unpack_block, walk_block
 
 __all__ = ["scan_records"]
 
-Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 _TOO_MANY = -faults.TOO_MANY
@@ -57,7 +57,7 @@ def scan_records(
             value_size = walk[2, i]
             if value_size > values.size - values_size:
                 return _TOO_MANY, number, start
-            values[values_size : values_size + value_size] = block[start : start + value_size]
+            copy_bytes(block, start, value_size, values, values_size)
             values_size += value_size
             key_offsets[count + i + 1] = walk[0, i]
             value_offsets[count + i + 1] = values_size

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from lakesweep.formats.jit import jitted
-from lakesweep.formats.sstable.varint import byte_at, read_varint
+from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, read_varint
 
 __all__ = ["snappy_length", "unpack_snappy"]
-
-Bytes = npt.NDArray[np.uint8]
 
 # A copy of three bytes makes at most 64, so no stream can unpack to more than this many times its size.
 _MOST_EXPANSION = 22
@@ -49,8 +44,7 @@ def unpack_snappy(data: Bytes, start: int, length: int, out: Bytes) -> int:
                 pos += extra
             if count > end - pos or count > size - at:
                 return -1
-            for i in range(count):
-                out[at + i] = data[pos + i]
+            copy_bytes(data, pos, count, out, at)
             pos += count
             at += count
             continue
@@ -71,8 +65,11 @@ def unpack_snappy(data: Bytes, start: int, length: int, out: Bytes) -> int:
             pos += width
         if back == 0 or back > at or count > size - at:
             return -1
-        # Byte by byte on purpose: a copy may overlap what it writes, which is how runs are packed.
-        for i in range(count):
-            out[at + i] = out[at - back + i]
+        if back >= 8:
+            copy_bytes(out, at - back, count, out, at)
+        else:
+            # Byte by byte: the copy reads what it has just written, which is how runs are packed.
+            for i in range(count):
+                out[at + i] = out[at - back + i]
         at += count
     return at if at == size else -1
