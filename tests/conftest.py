@@ -40,6 +40,6 @@ def spark() -> Iterator[SparkSession]:
     """The run's one SparkSession, on two local cores. Tests that use it carry the mark `spark`."""
     from lakesweep.engine.session import build_session
 
-    session = build_session(master="local[2]")
+    session = build_session(master="local[2,4]")  # a lost worker is tried again, as on a cluster
     yield session
     session.stop()

@@ -1,0 +1,138 @@
+"""The engine on Spark does what the engine in process does, and survives the loss of a worker."""
+
+from __future__ import annotations
+
+import os
+import random
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from lakesweep.domain.location import Location
+from lakesweep.engine.spark import SparkEngine
+from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.tables import read_mark
+from lakesweep.runs.judging import Judged, _add_up
+from lakesweep.runs.work.candidates import ListedPart, read_candidates
+from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
+from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.references import EXPIRED, LIVE, AddressList, read_references
+from lakesweep.runs.work.target import Target
+from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
+from lakesweep.storage import StorageOptions
+from lakesweep.testing.inprocess import InProcessEngine
+
+pytestmark = pytest.mark.spark
+
+ROW = pa.schema([pa.field("item", pa.int64()), pa.field("pid", pa.int64())])
+CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
+
+
+def _squares(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        yield pa.RecordBatch.from_pydict({"item": [item * item], "pid": [os.getpid()]}, schema=ROW)
+
+
+def _die_once(marker: str, items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        yield pa.RecordBatch.from_pydict({"item": [item], "pid": [os.getpid()]}, schema=ROW)
+        if item == 5:
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            os._exit(9)
+
+
+def _doubt(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    raise UnsafeToSweepError(f"range {next(items)} is damaged. Nothing was deleted.")
+
+
+def test_scatter_runs_every_item_once(spark: SparkSession) -> None:
+    """Items are dealt out over tasks, and each comes back."""
+    engine = SparkEngine(spark)
+    rows = engine.collect(Scatter(list(range(20)), _squares, ROW, 4))
+    assert sorted(rows.column("item").to_pylist()) == [i * i for i in range(20)]
+    assert engine.slots == 2
+
+
+def test_scatter_of_nothing_is_an_empty_table(spark: SparkSession) -> None:
+    """No items, no job, and the schema all the same."""
+    assert SparkEngine(spark).collect(Scatter([], _squares, ROW, 1)).schema == ROW
+
+
+def test_worker_killed_half_way_changes_no_result(spark: SparkSession, tmp_path: Path) -> None:
+    """A task that dies after it gave some rows is run again, and its rows count once."""
+    marker = tmp_path / "died"
+    rows = SparkEngine(spark).collect(
+        Scatter(list(range(12)), partial(_die_once, str(marker)), ROW, 3)
+    )
+    assert marker.exists()
+    assert sorted(rows.column("item").to_pylist()) == list(range(12))
+
+
+def test_doubt_in_a_task_ends_the_run_as_doubt(spark: SparkSession) -> None:
+    """An error of ours keeps its kind and its words on its way through the JVM."""
+    with pytest.raises(UnsafeToSweepError, match=r"range 7 is damaged\. Nothing was deleted\."):
+        SparkEngine(spark).collect(Scatter([7], _doubt, ROW, 1))
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> tuple[Target, list[str], list[str], list[str]]:
+    """3,000 listed objects: 1,500 live, 500 expired, 1,000 unreferenced."""
+    names = [f"data/gcoca17haabs73f2gtq0/c{n:018d}0" for n in range(3000)]
+    random.Random(7).shuffle(names)
+    target = Target(Location.parse(f"file://{tmp_path}/ns-{uuid.uuid4().hex}"), StorageOptions())
+    return target, names, names[:1500], names[1500:2000]
+
+
+def _judged(
+    engine: Engine, target: Target, names: list[str], live: list[str], expired: list[str]
+) -> Judged:
+    writer = PartWriter(target.open(), "listing/", "l", CANDIDATE_SCHEMA)
+    old = CUTOFF - timedelta(days=1)
+    writer.add(
+        pa.RecordBatch.from_pylist(
+            [{"address": a, "size_bytes": 3, "last_modified": old} for a in names],
+            schema=CANDIDATE_SCHEMA,
+        )
+    )
+    references = [
+        AddressList("live", tuple(live), LIVE),
+        AddressList("expired", tuple(expired), EXPIRED),
+    ]
+    candidates = [ListedPart(p.key, p.rows) for p in writer.close()]
+    met = engine.meet(
+        Scatter(references, partial(read_references, target, 5, ""), CELL_SCHEMA, 2),
+        Scatter(candidates, partial(read_candidates, target, 5), CELL_SCHEMA, 2),
+        Judge(target, "verdicts/", CUTOFF),
+        MET_SCHEMA,
+        5,
+    )
+    return _add_up(met, references, candidates)
+
+
+def test_meeting_agrees_with_a_plain_anti_join(
+    spark: SparkSession, lake: tuple[Target, list[str], list[str], list[str]]
+) -> None:
+    """The fast road gives what ten lines of DataFrame give, and what the engine in process gives."""
+    target, names, live, expired = lake
+    judged = _judged(SparkEngine(spark), target, names, live, expired)
+    found = {
+        row["address"]
+        for part in judged.garbage
+        for row in read_mark(target.open().read(part.key)).to_pylist()
+    }
+    listed = spark.createDataFrame(pa.table({"address": names}))
+    references = spark.createDataFrame(pa.table({"address": live}))
+    plain = listed.join(references, on="address", how="left_anti").select(F.col("address"))
+    assert found == {row["address"] for row in plain.collect()}
+    assert judged.tallies == _judged(InProcessEngine(), target, names, live, expired).tallies
