@@ -110,7 +110,7 @@ def test_the_dump_equals_a_walk_through_the_api(user):
     assert sum(info.count for info in distinct_ranges(user.store, metaranges).values()) >= 4
 
 
-def test_a_user_without_the_right_to_dump_gets_the_logs(user, real_lakefs, monkeypatch):
+def test_a_user_without_the_right_to_dump_gets_the_logs(user, monkeypatch):
     """The same commits, but for the dangling ones."""
     user.upload("main", "a", b"a")
     user.commit("main", "first", days_ago(3))

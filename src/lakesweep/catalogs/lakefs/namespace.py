@@ -58,8 +58,8 @@ class AddressNormaliser:
     def readings(self, address: str) -> tuple[str, ...]:
         """All objects of the namespace that the address may mean, the verbatim one first; empty when outside.
 
-        A server decodes `%41` in a full address on its way to the store, and some stores fold `//` and `..`; keys
-        that a store lists are what they are. So one address can have up to four readings.
+        Servers and stores differ in what they fold: lakeFS on S3 reads `s3://bucket//ns/x` as `s3://bucket/ns/x` and
+        leaves `%41` alone, others decode it or resolve `..`. Every reading counts as live, so it need not be known.
 
         Raises:
             UnsafeToSweepError: it can't be told whether the address lies in the namespace.
@@ -71,7 +71,7 @@ class AddressNormaliser:
         scheme = _SCHEME.match(address)
         if scheme is None:
             # Relative, whatever its entry calls it. A server's uncommitted list cuts the namespace off full
-            # addresses, so such a rest may still be written in a way that the server reads as another key.
+            # addresses, so the rest may still be one that the store reads as another key.
             return tuple(dict.fromkeys(_path_spellings(address)))
         if _KIND_OF_SCHEME.get(scheme[1].lower()) != self.namespace.kind:
             return ()
