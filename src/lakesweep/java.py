@@ -27,9 +27,11 @@ OLDEST_JAVA = 17
 # it and refuse to start; Spark itself does well without.
 _VECTOR_MODULE = "jdk.incubator.vector"
 
-_LAUNCHER = """\
+_LAUNCHER_HEAD = """\
 #!/bin/sh
-# Java without the one option that this runtime does not know.
+# lakesweep: Java without the one option that this runtime does not know.
+"""
+_LAUNCHER = """\
 for word do
   shift
   case "$word" in
@@ -105,14 +107,22 @@ def _describe(home: Path, found_by: str) -> _Runtime:
         home,
         found_by,
         int(version[1]) if version else None,
-        has_vector_module=modules is None or _VECTOR_MODULE in modules[1].split(),
+        has_vector_module=modules is None
+        or _VECTOR_MODULE in modules[1].split()
+        or _is_our_own(home),
     )
+
+
+def _is_our_own(home: Path) -> bool:
+    """Whether this home is one that we made before: it takes the option, in its way."""
+    with (home / "bin" / "java").open("rb") as program:
+        return program.read(len(_LAUNCHER_HEAD)) == _LAUNCHER_HEAD.encode()
 
 
 def _home_without_vector_module(runtime: Path, env: Mapping[str, str]) -> Path:
     """A home of our own in the cache folder: links to everything in `runtime`, and a `bin/java` that drops the option."""
     java = runtime / "bin" / "java"
-    launcher = _LAUNCHER.format(module=_VECTOR_MODULE, java=shlex.quote(str(java)))
+    launcher = _LAUNCHER_HEAD + _LAUNCHER.format(module=_VECTOR_MODULE, java=shlex.quote(str(java)))
     release = (runtime / "release").read_bytes()
     key = hashlib.sha256(launcher.encode() + release).hexdigest()[:16]
     home = cache_folder(env) / "java" / key

@@ -75,4 +75,5 @@ def test_a_runtime_without_the_vector_module_gets_a_launcher_that_drops_the_opti
     )
     assert done.stdout.splitlines() == ["<-cp>", "<a b>", "<it's>", "<>", "<$HOME>"]
     assert find_java_home(env) == home
+    assert find_java_home(env | {"JAVA_HOME": str(home)}) == home
     assert [entry.name for entry in home.parent.iterdir()] == [home.name]
