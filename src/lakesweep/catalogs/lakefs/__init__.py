@@ -1,6 +1,6 @@
 """lakeFS, real or embedded: who is asked what, and how the answers become values."""
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient, ObjectState, Repository, ServerProfile
+from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.graph import GraphSource, Refs, read_commit_graph
 from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION, AddressNormaliser
 from lakesweep.catalogs.lakefs.ranges import committed_key, distinct_ranges, ranges_of_commits
@@ -11,6 +11,7 @@ from lakesweep.catalogs.lakefs.uncommitted import (
     prepare_all_pages,
     read_uncommitted_list,
 )
+from lakesweep.catalogs.lakefs.values import ObjectState, Repository, ServerProfile
 
 __all__ = [
     "NORMALISER_VERSION",
