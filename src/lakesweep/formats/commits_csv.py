@@ -46,7 +46,9 @@ def read_commits_csv(data: bytes) -> list[CommitRow]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"commits.csv can't be read: {error}", kind="bad-commits-csv") from error
     if not data.endswith(b"\n"):
-        raise FormatError("commits.csv is cut short: its last line has no end", kind="bad-commits-csv")
+        raise FormatError(
+            "commits.csv is cut short: its last line has no end", kind="bad-commits-csv"
+        )
     if not rows or rows[0] != _HEADER:
         raise FormatError(
             f"commits.csv should start with the columns {','.join(_HEADER)}; "

@@ -11,7 +11,7 @@ from lakesweep.formats.octets import Bytes, copy_bytes, read_varint
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.blocks import unpack_block, walk_block
 
-__all__ = ["FOUND_FIELDS", "scan_addresses", "scan_hashes"]
+__all__ = ["FOUND_FIELDS", "read_value", "scan_addresses", "scan_hashes"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ def scan_hashes(
         if found > hashes.size - relative_count - full_count:
             return _TOO_MANY, 0, number, -1
         for i in range(found):
-            status = _read_value(block, walk[1, i], walk[2, i], found_in_entry)
+            status = read_value(block, walk[1, i], walk[2, i], found_in_entry)
             if status < 0:
                 return status, 0, number, walk[1, i]
             start = found_in_entry[ADDRESS_START]
@@ -113,7 +113,7 @@ def scan_addresses(
         if found > sizes.size - count:
             return _TOO_MANY, number, -1
         for i in range(found):
-            status = _read_value(block, walk[1, i], walk[2, i], found_in_entry)
+            status = read_value(block, walk[1, i], walk[2, i], found_in_entry)
             if status < 0:
                 return status, number, walk[1, i]
             start = found_in_entry[ADDRESS_START]
@@ -134,7 +134,7 @@ def scan_addresses(
 
 
 @jitted
-def _read_value(block: Bytes, start: int, size: int, found: Ints) -> int:
+def read_value(block: Bytes, start: int, size: int, found: Ints) -> int:
     """Pass over a record's identity and read the Entry behind it; returns 0 or a fault."""
     end = start + size
     pos = start

@@ -16,6 +16,8 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+# numba makes the attributes of this module while it is imported, so type checkers do not see them.
+_settings: Any = numba.config
 _F = TypeVar("_F", bound=Callable[..., object])
 # `_nrt` turns reference counting off; numba's type stubs do not list it. Calls between these functions are all inlined.
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
@@ -27,14 +29,12 @@ def jitted(function: _F) -> _F:
     Compiled code checks no index by itself: whoever writes such a function checks every bound before using it. It also
     makes no arrays, it is handed them: counting references to arrays would cost more than all the reading.
     """
-    # numba makes the attributes of this module while it is imported, so type checkers do not see them.
-    settings: Any = numba.config
-    folder_before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(_cache_folder())
+    folder_before = _settings.CACHE_DIR
+    _settings.CACHE_DIR = str(_cache_folder())
     try:
         return cast(_F, numba.njit(**_OPTIONS)(function))
     finally:
-        settings.CACHE_DIR = folder_before
+        _settings.CACHE_DIR = folder_before
 
 
 @functools.cache
@@ -47,7 +47,9 @@ def _cache_folder() -> Path:
         parent = beside
     else:
         parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakesweep"
-    return parent / f"jit-{_digest_of_sources()}"
+    # Code compiled with numba's own bounds checks must not be taken for code without, nor the other way round.
+    checked = "-checked" if _settings.BOUNDSCHECK else ""
+    return parent / f"jit-{_digest_of_sources()}{checked}"
 
 
 def _digest_of_sources() -> str:

@@ -106,7 +106,8 @@ class Table:
     def iterate(self, start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Records from `start` on (inclusive), in key order, block by block."""
         if not self._separators:
-            self._separators.extend(_index_keys(self._index_blocks))
+            # One assignment, so that threads that come here together do not fill the list twice.
+            self._separators[:] = _index_keys(self._index_blocks)
         # A separator is at least the last key of its block and less than the first of the next.
         first = bisect.bisect_left(self._separators, start)
         last_key = b""
