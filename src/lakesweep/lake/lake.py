@@ -23,4 +23,5 @@ class Lake(HistoryOperations, ObjectOperations, CollectionOperations):
 
     def close(self) -> None:
         """Wait for background tasks and let go of the ref store."""
-        self._parts.close()
+        self._parts.tasks.close()
+        self._parts.kv.close()

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from lakesweep.domain.commits import HeadMove
 from lakesweep.domain.rules import RetentionRules
+from lakesweep.lake.lake_base import LakeBase
 from lakesweep.lake.values import (
     Credentials,
     Page,
@@ -14,45 +15,44 @@ from lakesweep.lake.values import (
     RefsManifest,
     UncommittedPage,
 )
-from lakesweep.lake.wiring import LakeParts
 
 
-class CollectionOperations:
+class CollectionOperations(LakeBase):
     """What a garbage collector asks, and what keeps the lake itself in order."""
-
-    _parts: LakeParts
 
     # -- retention
 
     def get_rules(self, repository_id: str) -> RetentionRules:
         """The retention rules; `MissingError` (`rules-not-found`)."""
-        return self._parts.rules.get(repository_id)
+        return self._parts.rules.get(self._repository(repository_id))
 
     def set_rules(self, repository_id: str, rules: RetentionRules, *, force: bool = False) -> None:
         """Set the rules; `InvalidRequestError` for negative days."""
-        self._parts.rules.set(repository_id, rules, force=force)
+        self._parts.rules.set(self._writable(repository_id, force=force), rules)
 
     def delete_rules(self, repository_id: str, *, force: bool = False) -> None:
         """Remove the rules: nothing expires any more."""
-        self._parts.rules.delete(repository_id, force=force)
+        self._parts.rules.delete(self._writable(repository_id, force=force))
 
     def list_head_moves(
         self, repository_id: str, *, after: str = "", amount: int = 1000
     ) -> Page[HeadMove]:
         """Heads that branches left by deletion or hard reset. Pass `next_offset` as `after`."""
-        return self._parts.head_moves.list(repository_id, after=after, amount=amount)
+        return self._parts.head_moves.page(
+            self._repository(repository_id), after=after, amount=amount
+        )
 
     def prepare_commits(self, repository_id: str) -> PreparedCommits:
         """Write the list of retained commits; `MissingError` (`rules-not-found`) without rules."""
-        return self._parts.gc_commits.prepare(repository_id)
+        return self._parts.gc_commits.prepare(self._writable(repository_id))
 
     def prepare_commits_start(self, repository_id: str) -> str:
         """Do so in the background, and give the task's id. Failure shows in the task's status."""
-        return self._parts.gc_commits.start(repository_id)
+        return self._parts.gc_commits.start(self._writable(repository_id))
 
     def prepare_commits_status(self, repository_id: str, task_id: str) -> PrepareStatus:
         """How far the task has come; `MissingError` (`task-not-found`)."""
-        return self._parts.gc_commits.status(repository_id, task_id)
+        return self._parts.gc_commits.status(self._repository(repository_id), task_id)
 
     def prepare_uncommitted(
         self, repository_id: str, continuation_token: str | None = None
@@ -64,27 +64,28 @@ class CollectionOperations:
         Raises:
             InvalidRequestError: the continuation token is not one of ours.
         """
-        return self._parts.gc_uncommitted.prepare(repository_id, continuation_token)
+        return self._parts.gc_uncommitted.prepare(self._writable(repository_id), continuation_token)
 
     # -- refs in bulk
 
     def dump_refs(self, repository_id: str) -> RefsManifest:
         """Write all commits, branches and tags under `_lakefs/`, with a manifest; staged data is not part of it."""
-        return self._parts.dumping.dump(repository_id)
+        return self._parts.dumping.dump(self._repository(repository_id))
 
     def restore_refs(
         self, repository_id: str, manifest: RefsManifest, *, force: bool = False
     ) -> None:
         """Load a dump into a bare repository; `InvalidRequestError` when it has branches already."""
-        self._parts.dumping.restore(repository_id, manifest, force=force)
+        self._parts.dumping.restore(self._writable(repository_id, force=force), manifest)
 
     def metadata_location(self, repository_id: str, object_id: str) -> str:
         """Where a range or metarange lies, relative to the namespace. Does not look whether it is there."""
-        return self._parts.dumping.metadata_location(repository_id, object_id)
+        self._repository(repository_id)
+        return self._parts.dumping.metadata_location(object_id)
 
     def read_metadata_object(self, repository_id: str, object_id: str) -> bytes:
         """The bytes of a range or metarange; `MissingError` (`metarange-not-found`)."""
-        return self._parts.dumping.read_metadata_object(repository_id, object_id)
+        return self._parts.dumping.read_metadata_object(self._repository(repository_id), object_id)
 
     # -- users
 

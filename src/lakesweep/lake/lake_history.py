@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from lakesweep.domain.commits import BranchHead, Commit, CommitId, Tag
+from lakesweep.domain.commits import BranchHead, Commit, CommitId, MetaRangeId, Tag
+from lakesweep.lake.lake_base import LakeBase
 from lakesweep.lake.values import (
     DiffEntry,
     DiffMode,
@@ -16,13 +17,10 @@ from lakesweep.lake.values import (
     ResetType,
     ResolvedRef,
 )
-from lakesweep.lake.wiring import LakeParts
 
 
-class HistoryOperations:
+class HistoryOperations(LakeBase):
     """Versions of the data. Every change of a reference is one compare-and-set in the ref store."""
-
-    _parts: LakeParts
 
     # -- repositories
 
@@ -57,7 +55,7 @@ class HistoryOperations:
         self, *, prefix: str = "", after: str = "", amount: int = 100, search: str = ""
     ) -> Page[Repository]:
         """Repositories in id order; `search` keeps ids that contain it."""
-        return self._parts.repositories.list(
+        return self._parts.repositories.page(
             prefix=prefix, after=after, amount=amount, search=search
         )
 
@@ -77,13 +75,15 @@ class HistoryOperations:
         force: bool = False,
     ) -> BranchHead:
         """Create a branch at the commit that `source_ref` means; staged changes of the source stay there."""
+        repository = self._writable(repository_id, force=force)
+        source = self._parts.refs.resolve(repository, source_ref)
         return self._parts.branches.create(
-            repository_id, branch_id, source_ref, is_hidden=is_hidden, force=force
+            repository, branch_id, source.commit_id, is_hidden=is_hidden
         )
 
     def get_branch(self, repository_id: str, branch_id: str) -> BranchHead:
         """The branch and its head; `MissingError` (`branch-not-found`)."""
-        return self._parts.branches.get(self.get_repository(repository_id), branch_id)
+        return self._parts.branches.read(self._repository(repository_id), branch_id).head
 
     def list_branches(
         self,
@@ -95,13 +95,17 @@ class HistoryOperations:
         show_hidden: bool = False,
     ) -> Page[BranchHead]:
         """Branches in id order."""
-        return self._parts.branches.list(
-            repository_id, prefix=prefix, after=after, amount=amount, show_hidden=show_hidden
+        return self._parts.branches.page(
+            self._repository(repository_id),
+            prefix=prefix,
+            after=after,
+            amount=amount,
+            show_hidden=show_hidden,
         )
 
     def delete_branch(self, repository_id: str, branch_id: str, *, force: bool = False) -> None:
         """Delete a branch and drop what is staged on it; `ForbiddenError` for the default branch."""
-        self._parts.branches.delete(repository_id, branch_id, force=force)
+        self._parts.branches.delete(self._writable(repository_id, force=force), branch_id)
 
     def reset_branch(
         self,
@@ -113,43 +117,49 @@ class HistoryOperations:
         force: bool = False,
     ) -> None:
         """Throw away staged changes: all of them, of one object, or below a prefix."""
-        self._parts.resetting.reset(repository_id, branch_id, reset_type, path, force=force)
+        repository = self._writable(repository_id, force=force)
+        self._parts.resetting.reset(repository, branch_id, reset_type, path)
 
     def hard_reset(
         self, repository_id: str, branch_id: str, ref: str, *, force: bool = False
     ) -> None:
         """Make the branch point at another commit; the old head goes into the log of head moves."""
-        self._parts.resetting.hard_reset(repository_id, branch_id, ref, force=force)
+        repository = self._writable(repository_id, force=force)
+        self._parts.resetting.hard_reset(repository, branch_id, ref)
 
     # -- tags
 
     def create_tag(self, repository_id: str, tag_id: str, ref: str, *, force: bool = False) -> Tag:
         """Name the commit that `ref` means; `ConflictError` (`tag-exists`)."""
-        return self._parts.tags.create(repository_id, tag_id, ref, force=force)
+        repository = self._writable(repository_id, force=force)
+        commit_id = self._parts.refs.resolve(repository, ref).commit_id
+        return self._parts.tags.create(repository, tag_id, commit_id)
 
     def get_tag(self, repository_id: str, tag_id: str) -> Tag:
         """The tag; `MissingError` (`tag-not-found`)."""
-        return self._parts.tags.get(self.get_repository(repository_id), tag_id)
+        return self._parts.tags.get(self._repository(repository_id), tag_id)
 
     def list_tags(
         self, repository_id: str, *, prefix: str = "", after: str = "", amount: int = 100
     ) -> Page[Tag]:
         """Tags in id order."""
-        return self._parts.tags.list(repository_id, prefix=prefix, after=after, amount=amount)
+        return self._parts.tags.page(
+            self._repository(repository_id), prefix=prefix, after=after, amount=amount
+        )
 
     def delete_tag(self, repository_id: str, tag_id: str, *, force: bool = False) -> None:
         """Delete a tag; `MissingError` without it."""
-        self._parts.tags.delete(repository_id, tag_id, force=force)
+        self._parts.tags.delete(self._writable(repository_id, force=force), tag_id)
 
     # -- commits
 
     def resolve_ref(self, repository_id: str, ref: str) -> ResolvedRef:
         """What a ref expression means: `main`, `v1`, a commit id or its unique prefix, with `~N`, `^N`, `@`."""
-        return self._parts.refs.resolve(self.get_repository(repository_id), ref)
+        return self._parts.refs.resolve(self._repository(repository_id), ref)
 
     def get_commit(self, repository_id: str, ref: str) -> Commit:
         """The commit that a ref expression means."""
-        repository = self.get_repository(repository_id)
+        repository = self._repository(repository_id)
         return self._parts.commits.get(
             repository, self._parts.refs.resolve(repository, ref).commit_id
         )
@@ -173,8 +183,8 @@ class HistoryOperations:
         `objects` and `prefixes` keep only commits that changed one of them. `stop_at` ends the log with that commit
         (included); `limit` makes `amount` the end of the log instead of a page.
         """
-        return self._parts.log.read(
-            repository_id,
+        return self._parts.log.page(
+            self._repository(repository_id),
             ref,
             after=after,
             amount=amount,
@@ -206,23 +216,32 @@ class HistoryOperations:
             DirtyBranchError: `source_metarange` is given and something is staged.
             TooManyTriesError: others kept moving the branch; what was staged is staged still.
         """
+        repository = self._writable(repository_id, force=force)
+        if source_metarange:
+            return self._parts.committing.commit_metarange(
+                repository,
+                branch_id,
+                message,
+                MetaRangeId(source_metarange),
+                committer=committer,
+                metadata=metadata or {},
+                date=date,
+            )
         return self._parts.committing.commit(
-            repository_id,
+            repository,
             branch_id,
             message,
             committer=committer,
             metadata=metadata or {},
             date=date,
             allow_empty=allow_empty,
-            source_metarange=source_metarange,
-            force=force,
         )
 
     def create_commit_record(
         self, repository_id: str, commit: Commit, *, force: bool = False
     ) -> None:
         """Store a commit record as it is; its id must be the one computed from its content."""
-        self._parts.commits.create_record(repository_id, commit, force=force)
+        self._parts.commits.create_record(self._writable(repository_id, force=force), commit)
 
     def revert(
         self,
@@ -239,7 +258,7 @@ class HistoryOperations:
     ) -> Commit:
         """Commit the reverse of what `ref` changed against its parent (1-based; 0 when it has only one)."""
         return self._parts.reverting.revert(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             ref,
             committer=committer,
@@ -247,7 +266,6 @@ class HistoryOperations:
             message=message,
             metadata=metadata,
             allow_empty=allow_empty,
-            force=force,
         )
 
     def cherry_pick(
@@ -264,14 +282,13 @@ class HistoryOperations:
     ) -> Commit:
         """Commit on the branch what `ref` changed against its parent."""
         return self._parts.reverting.cherry_pick(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             ref,
             committer=committer,
             parent_number=parent_number,
             message=message,
             metadata=metadata,
-            force=force,
         )
 
     # -- diff and merge
@@ -288,7 +305,7 @@ class HistoryOperations:
     ) -> Page[DiffEntry]:
         """What is staged on the branch, against its head."""
         return self._parts.diffing.diff_uncommitted(
-            repository_id,
+            self._repository(repository_id),
             branch_id,
             prefix=prefix,
             after=after,
@@ -310,7 +327,7 @@ class HistoryOperations:
     ) -> Page[DiffEntry]:
         """What changes from left to right. `three_dot`: what merging right into left would bring, conflicts marked."""
         return self._parts.diffing.diff_refs(
-            repository_id,
+            self._repository(repository_id),
             left_ref,
             right_ref,
             mode=mode,
@@ -342,18 +359,18 @@ class HistoryOperations:
             DirtyBranchError: the destination has uncommitted changes.
         """
         return self._parts.merging.merge(
-            repository_id,
+            self._writable(repository_id, force=force),
             source_ref,
             destination_branch,
             committer=committer,
             message=message,
             metadata=metadata or {},
             strategy=strategy,
-            allow_empty=allow_empty,
+            allow_empty=allow_empty or force,
             squash_merge=squash_merge,
-            force=force,
         )
 
     def merge_base(self, repository_id: str, source_ref: str, destination_branch: str) -> MergeBase:
         """The commits a merge of the two would start from."""
-        return self._parts.merging.merge_base(repository_id, source_ref, destination_branch)
+        repository = self._repository(repository_id)
+        return self._parts.merging.merge_base(repository, source_ref, destination_branch)

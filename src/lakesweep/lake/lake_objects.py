@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from lakesweep.lake.lake_base import LakeBase
 from lakesweep.lake.values import (
     ByteRange,
     CompletedUpload,
@@ -18,13 +19,10 @@ from lakesweep.lake.values import (
     StagingLocation,
     UploadedPart,
 )
-from lakesweep.lake.wiring import LakeParts
 
 
-class ObjectOperations:
+class ObjectOperations(LakeBase):
     """The data. `ref` reads from a branch (with what is staged on it), a tag or a commit; writes go to a branch."""
-
-    _parts: LakeParts
 
     # -- write
 
@@ -46,14 +44,13 @@ class ObjectOperations:
             PreconditionFailedError: `if_absent` and the path exists; nothing is staged.
         """
         return self._parts.objects.upload(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             path,
             chunks,
             content_type=content_type,
             metadata=metadata or {},
             if_absent=if_absent,
-            force=force,
         )
 
     def stage_object(
@@ -72,7 +69,7 @@ class ObjectOperations:
     ) -> ObjectStats:
         """Stage an object that lies elsewhere. `InvalidAddressError` for any address inside the namespace."""
         return self._parts.linking.stage_outside(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             path,
             physical_address,
@@ -81,14 +78,13 @@ class ObjectOperations:
             mtime=mtime,
             content_type=content_type,
             metadata=metadata or {},
-            force=force,
         )
 
     def get_physical_address(
         self, repository_id: str, branch_id: str, path: str
     ) -> StagingLocation:
         """Issue an address to upload to, with its single-use token; tracked until linked or expired."""
-        return self._parts.linking.issue(repository_id, branch_id, path)
+        return self._parts.linking.issue(self._writable(repository_id), branch_id, path)
 
     def link_physical_address(
         self,
@@ -112,7 +108,7 @@ class ObjectOperations:
             PreconditionFailedError: `if_absent` and the path exists; the token stays good.
         """
         return self._parts.linking.link(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             path,
             physical_address,
@@ -122,7 +118,6 @@ class ObjectOperations:
             content_type=content_type,
             metadata=metadata or {},
             if_absent=if_absent,
-            force=force,
         )
 
     def create_multipart(
@@ -137,33 +132,36 @@ class ObjectOperations:
     ) -> MultipartUpload:
         """Begin a multipart upload; its address is tracked until it is completed, aborted or abandoned."""
         return self._parts.multipart.create(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             path,
             content_type=content_type,
             metadata=metadata or {},
-            force=force,
         )
 
     def get_multipart(self, repository_id: str, upload_id: str) -> MultipartUpload:
         """A multipart upload under way; `MissingError` (`upload-not-found`)."""
-        return self._parts.multipart.get(repository_id, upload_id)
+        return self._parts.multipart.get(self._repository(repository_id), upload_id)
 
     def list_multiparts(
         self, repository_id: str, *, prefix: str = "", after: str = "", amount: int = 1000
     ) -> Page[MultipartUpload]:
         """Multipart uploads under way whose path has the prefix, in upload id order."""
-        return self._parts.multipart.list(repository_id, prefix=prefix, after=after, amount=amount)
+        return self._parts.multipart.page(
+            self._repository(repository_id), prefix=prefix, after=after, amount=amount
+        )
 
     def upload_part(
         self, repository_id: str, upload_id: str, part_number: int, chunks: Iterable[bytes]
     ) -> UploadedPart:
         """Store one part (1..10000); a part sent again replaces the earlier one."""
-        return self._parts.multipart.upload_part(repository_id, upload_id, part_number, chunks)
+        return self._parts.multipart.upload_part(
+            self._repository(repository_id), upload_id, part_number, chunks
+        )
 
     def list_parts(self, repository_id: str, upload_id: str) -> Sequence[UploadedPart]:
         """The parts stored so far, by number."""
-        return self._parts.multipart.list_parts(repository_id, upload_id)
+        return self._parts.multipart.list_parts(self._repository(repository_id), upload_id)
 
     def complete_multipart(
         self,
@@ -174,11 +172,13 @@ class ObjectOperations:
         if_absent: bool = False,
     ) -> CompletedUpload:
         """Join the parts into one object and stage it. Safe to repeat when the answer got lost half-way."""
-        return self._parts.multipart.complete(repository_id, upload_id, parts, if_absent=if_absent)
+        return self._parts.multipart.complete(
+            self._repository(repository_id), upload_id, parts, if_absent=if_absent
+        )
 
     def abort_multipart(self, repository_id: str, upload_id: str) -> None:
         """Give up a multipart upload and remove its parts."""
-        self._parts.multipart.abort(repository_id, upload_id)
+        self._parts.multipart.abort(self._repository(repository_id), upload_id)
 
     def copy_object(
         self,
@@ -198,17 +198,20 @@ class ObjectOperations:
 
         A staged object copied within its branch is a shallow, tracked copy; every other copy copies the bytes.
         """
+        repository = self._writable(repository_id, force=force)
+        source_repository = repository
+        if src_repository_id is not None and src_repository_id != repository_id:
+            source_repository = self._repository(src_repository_id)
         return self._parts.copying.copy(
-            repository_id,
+            repository,
             branch_id,
             dest_path,
+            source_repository,
+            branch_id if src_ref is None else src_ref,
             src_path,
-            src_ref=src_ref,
-            src_repository_id=src_repository_id,
             replace_metadata=replace_metadata,
             replace_content_type=replace_content_type,
             if_absent=if_absent,
-            force=force,
         )
 
     def set_user_metadata(
@@ -222,7 +225,7 @@ class ObjectOperations:
     ) -> ObjectStats:
         """Replace an entry's user metadata; its bytes and address stay."""
         return self._parts.copying.set_user_metadata(
-            repository_id, branch_id, path, metadata, force=force
+            self._writable(repository_id, force=force), branch_id, path, metadata
         )
 
     def delete_object(
@@ -236,7 +239,7 @@ class ObjectOperations:
     ) -> None:
         """Stage the deletion of a path; no error when it does not exist."""
         self._parts.objects.delete(
-            repository_id, branch_id, path, no_tombstone=no_tombstone, force=force
+            self._writable(repository_id, force=force), branch_id, path, no_tombstone=no_tombstone
         )
 
     def delete_objects(
@@ -250,14 +253,14 @@ class ObjectOperations:
     ) -> Sequence[PathError]:
         """Delete up to 1000 paths and give those that failed; absent paths are no failures."""
         return self._parts.objects.delete_many(
-            repository_id, branch_id, paths, no_tombstone=no_tombstone, force=force
+            self._writable(repository_id, force=force), branch_id, paths, no_tombstone=no_tombstone
         )
 
     # -- read
 
     def get_entry(self, repository_id: str, ref: str, path: str) -> ObjectStats:
         """The entry, from metadata alone; `MissingError` (`entry-not-found`)."""
-        return self._parts.objects.stat(repository_id, ref, path)
+        return self._parts.objects.stat(self._repository(repository_id), ref, path)
 
     def open_object(
         self, repository_id: str, ref: str, path: str, byte_range: ByteRange | None = None
@@ -268,7 +271,7 @@ class ObjectOperations:
             GoneError: the bytes were hard-deleted (raised here, before any chunk is read).
             RangeNotSatisfiableError: the object has no such bytes.
         """
-        return self._parts.objects.open(repository_id, ref, path, byte_range)
+        return self._parts.objects.open(self._repository(repository_id), ref, path, byte_range)
 
     def list_entries(
         self,
@@ -281,8 +284,13 @@ class ObjectOperations:
         delimiter: str = "",
     ) -> Page[ObjectStats]:
         """Entries in path order, those below a delimiter folded into common prefixes."""
-        return self._parts.objects.list(
-            repository_id, ref, prefix=prefix, after=after, amount=amount, delimiter=delimiter
+        return self._parts.objects.list_page(
+            self._repository(repository_id),
+            ref,
+            prefix=prefix,
+            after=after,
+            amount=amount,
+            delimiter=delimiter,
         )
 
     # -- import
@@ -304,19 +312,18 @@ class ObjectOperations:
             InvalidAddressError: a source lies inside the namespace or around it.
         """
         return self._parts.importing.start(
-            repository_id,
+            self._writable(repository_id, force=force),
             branch_id,
             sources,
             committer=committer,
             message=message,
             metadata=metadata or {},
-            force=force,
         )
 
     def import_status(self, repository_id: str, branch_id: str, import_id: str) -> ImportStatus:
         """How far the import has come; `MissingError` (`task-not-found`)."""
-        return self._parts.importing.status(repository_id, branch_id, import_id)
+        return self._parts.importing.status(self._repository(repository_id), branch_id, import_id)
 
     def import_cancel(self, repository_id: str, branch_id: str, import_id: str) -> None:
         """Stop an import before it commits; `ConflictError` (`import-completed`) when it has."""
-        self._parts.importing.cancel(repository_id, branch_id, import_id)
+        self._parts.importing.cancel(self._repository(repository_id), branch_id, import_id)

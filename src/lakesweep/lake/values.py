@@ -47,6 +47,8 @@ class LakeSettings:
     prepare_max_file_bytes: int = 20 * 1024 * 1024
     prepare_interval: timedelta = timedelta(minutes=1)
     is_default_branch_protected: bool = True
+    local_import_roots: tuple[Path, ...] = ()
+    """Folders whose files may be imported or staged; else no local file outside a namespace can be reached."""
 
 
 @dataclass(frozen=True, slots=True)

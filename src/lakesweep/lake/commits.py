@@ -1,0 +1,143 @@
+"""Commit records in the ref store."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
+from lakesweep.formats.identity import commit_id as compute_commit_id
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.errors import InvalidRequestError, MissingError
+from lakesweep.lake.kv.interface import scan
+from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.values import Repository
+
+_PREFIX = b"commits/"
+_SCAN_ROWS = 10_000
+_HEX = re.compile(r"[0-9a-f]+")
+_FULL_ID_LENGTH = 64
+
+
+class Commits:
+    """All commits of all repositories. A commit never changes, so it is written once and read by anyone."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def get(self, repository: Repository, commit_id: CommitId) -> Commit:
+        """The commit; `MissingError` (`commit-not-found`)."""
+        found = self._context.kv.get(partition_of(repository), _key(commit_id))
+        if found is None:
+            raise MissingError(
+                f"repository {repository.id} has no commit {commit_id}", kind="commit-not-found"
+            )
+        return _decode(found)
+
+    def put(self, repository: Repository, commit: Commit) -> None:
+        """Write the record. Its id names its content, so whoever wrote it before wrote the same."""
+        self._context.kv.set(partition_of(repository), _key(commit.id), _encode(commit))
+
+    def make(
+        self,
+        repository: Repository,
+        *,
+        committer: str,
+        message: str,
+        meta_range_id: MetaRangeId,
+        creation_date: datetime,
+        parents: Sequence[Commit],
+        metadata: Mapping[str, str],
+    ) -> Commit:
+        """A new commit, stored; nothing points at it yet."""
+        parent_ids = tuple(parent.id for parent in parents)
+        commit = Commit(
+            id=compute_commit_id(
+                committer=committer,
+                message=message,
+                meta_range_id=meta_range_id,
+                creation_date=creation_date,
+                metadata=metadata,
+                parents=parent_ids,
+            ),
+            committer=committer,
+            message=message,
+            creation_date=creation_date,
+            meta_range_id=meta_range_id,
+            parents=parent_ids,
+            metadata=dict(metadata),
+            generation=max((parent.generation for parent in parents), default=0) + 1,
+        )
+        self.put(repository, commit)
+        return commit
+
+    def all(self, repository: Repository) -> Iterator[Commit]:
+        """Every commit, dangling ones included, in id order."""
+        rows = scan(
+            self._context.kv, partition_of(repository), prefix=_PREFIX, page_rows=_SCAN_ROWS
+        )
+        return (_decode(value) for _, value in rows)
+
+    def find_by_prefix(self, repository: Repository, id_prefix: str) -> CommitId | None:
+        """The one commit whose id starts so; None when there is none or more than one."""
+        if not _HEX.fullmatch(id_prefix) or len(id_prefix) > _FULL_ID_LENGTH:
+            return None
+        rows = self._context.kv.page(
+            partition_of(repository), prefix=_key(CommitId(id_prefix)), limit=2
+        )
+        return _decode(rows[0][1]).id if len(rows) == 1 else None
+
+    def create_record(self, repository: Repository, commit: Commit) -> None:
+        """Store a commit made elsewhere, when its id is the one its content has."""
+        computed = compute_commit_id(
+            committer=commit.committer,
+            message=commit.message,
+            meta_range_id=commit.meta_range_id,
+            creation_date=commit.creation_date,
+            metadata=commit.metadata,
+            parents=commit.parents,
+        )
+        if computed != commit.id:
+            raise InvalidRequestError(
+                f"the commit's content has the id {computed}, not {commit.id}; it was not stored",
+                kind="wrong-commit-id",
+            )
+        for parent in commit.parents:
+            self.get(repository, parent)
+        self.put(repository, commit)
+
+
+def _key(commit_id: CommitId) -> bytes:
+    return _PREFIX + commit_id.encode()
+
+
+def _encode(commit: Commit) -> bytes:
+    return encode_record(
+        {
+            "id": commit.id,
+            "committer": commit.committer,
+            "message": commit.message,
+            "creation_date": to_micros(commit.creation_date),
+            "meta_range_id": commit.meta_range_id,
+            "parents": list(commit.parents),
+            "metadata": dict(commit.metadata),
+            "version": commit.version,
+            "generation": commit.generation,
+        }
+    )
+
+
+def _decode(data: bytes) -> Commit:
+    fields = decode_record(data)
+    return Commit(
+        id=CommitId(fields["id"]),
+        committer=fields["committer"],
+        message=fields["message"],
+        creation_date=from_micros(fields["creation_date"]),
+        meta_range_id=MetaRangeId(fields["meta_range_id"]),
+        parents=tuple(CommitId(parent) for parent in fields["parents"]),
+        metadata=fields["metadata"],
+        version=fields["version"],
+        generation=fields["generation"],
+    )

@@ -1,0 +1,56 @@
+"""What every part of the lake works with: ref store, settings, clock, and the repositories' object stores."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakesweep.domain.location import Location
+from lakesweep.lake.kv.interface import KeyValueStore
+from lakesweep.lake.values import Clock, LakeSettings, Repository
+from lakesweep.storage import ObjectStore, open_store
+
+
+@dataclass(frozen=True, slots=True)
+class LakeContext:
+    """Shared by all parts; holds no state of its own but opened stores."""
+
+    kv: KeyValueStore
+    settings: LakeSettings
+    clock: Clock
+    _stores: dict[Location, ObjectStore] = field(default_factory=dict)
+    _stores_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def now(self) -> datetime:
+        """The time, in UTC."""
+        return self.clock()
+
+    def locate(self, uri: str) -> Location:
+        """The place a URI means, `local://NAME` being a folder of this lake."""
+        return Location.parse(uri, namespace_root=str(self.settings.data_dir.absolute()))
+
+    def namespace(self, repository: Repository) -> Location:
+        """Where the repository's objects lie."""
+        return self.locate(repository.storage_namespace)
+
+    def store(self, repository: Repository) -> ObjectStore:
+        """The object store at the repository's namespace; keys are relative to it."""
+        return self.open(self.namespace(repository))
+
+    def open(self, location: Location) -> ObjectStore:
+        """The object store at a place."""
+        with self._stores_lock:
+            if location not in self._stores:
+                self._stores[location] = open_store(location, self.settings.storage)
+            return self._stores[location]
+
+
+def partition_of(repository: Repository) -> str:
+    """The ref store's partition of a repository. A later repository of the same name gets another."""
+    return f"{repository.id}-{repository.instance_uid}"
+
+
+def full_address(repository: Repository, relative: str) -> str:
+    """The URI of a key in the namespace, as clients see it."""
+    return f"{repository.storage_namespace.rstrip('/')}/{relative}"

@@ -1,0 +1,147 @@
+"""Who owns which storage namespace. No two repositories' namespaces may lie in one another.
+
+All claims stand in one record, so that looking for an overlap and adding a claim are one compare-and-set. A claim whose
+repository never came to be (its creator died) may be taken over after a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import ConflictError, InvalidRequestError, TooManyTriesError
+from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+
+_PARTITION = "graveler"
+_KEY = b"namespaces"
+_REPOSITORY_PREFIX = b"repos/"
+_MAX_TRIES = 50
+_CREATION_TAKES_AT_MOST = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One repository's hold on a namespace."""
+
+    repository_id: str
+    instance_uid: str
+    location: Location
+    at: datetime
+
+
+class NamespaceClaims:
+    """The record of all claims."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def take(
+        self, repository_id: str, storage_namespace: str, instance_uid: str, now: datetime
+    ) -> Claim:
+        """Claim a namespace for a repository about to be created.
+
+        Raises:
+            InvalidRequestError: it is no namespace, or is in use, or lies inside or around another repository's.
+            ConflictError: somebody is creating a repository there at this moment.
+        """
+        location = self._locate(storage_namespace)
+        claim = Claim(repository_id, instance_uid, location, now)
+
+        def add(claims: list[Claim]) -> list[Claim]:
+            nonlocal claim
+            others = []
+            for other in claims:
+                if not (other.location.contains(location) or location.contains(other.location)):
+                    others.append(other)
+                elif self._is_alive(other):
+                    raise InvalidRequestError(
+                        f"the storage namespace {storage_namespace} is in use by repository"
+                        f" {other.repository_id} at {other.location}; nothing was created",
+                        kind="namespace-in-use",
+                    )
+                elif other.at + _CREATION_TAKES_AT_MOST > now:
+                    raise ConflictError(
+                        f"repository {other.repository_id} is being created at {other.location};"
+                        " try again in a minute",
+                        kind="repository-exists",
+                    )
+                elif other.location == location and other.repository_id == repository_id:
+                    # Its creator died half-way; the marker it may have left names this instance.
+                    claim = Claim(repository_id, other.instance_uid, location, now)
+            return [*others, claim]
+
+        self._change(add)
+        return claim
+
+    def release(self, claim: Claim) -> None:
+        """Give a claim back, unless its repository came to be."""
+        if not self._is_alive(claim):
+            self.release_instance(claim.instance_uid)
+
+    def release_instance(self, instance_uid: str) -> None:
+        """Give back the claim of a repository that was deleted."""
+        self._change(lambda claims: [c for c in claims if c.instance_uid != instance_uid])
+
+    def all(self) -> list[Claim]:
+        """Every claim there is."""
+        raw = self._context.kv.get(_PARTITION, _KEY)
+        return [] if raw is None else _decode(raw)
+
+    def _change(self, change: Callable[[list[Claim]], list[Claim]]) -> None:
+        for _ in range(_MAX_TRIES):
+            raw = self._context.kv.get(_PARTITION, _KEY)
+            changed = _encode(change([] if raw is None else _decode(raw)))
+            if changed == raw or self._context.kv.set_if(_PARTITION, _KEY, changed, raw):
+                return
+        raise TooManyTriesError("others kept creating repositories; this one was not; try again")
+
+    def _is_alive(self, claim: Claim) -> bool:
+        key = _REPOSITORY_PREFIX + claim.repository_id.encode()
+        raw = self._context.kv.get(_PARTITION, key)
+        return raw is not None and decode_record(raw)["instance_uid"] == claim.instance_uid
+
+    def _locate(self, storage_namespace: str) -> Location:
+        try:
+            location = self._context.locate(storage_namespace)
+        except ConfigError as wrong:
+            raise InvalidRequestError(wrong.message, kind="invalid-namespace") from wrong
+        own_folder = self._context.locate(f"file://{self._context.settings.data_dir.absolute()}")
+        if location.kind == "local" and not own_folder.relative(location):
+            raise InvalidRequestError(
+                f"{storage_namespace} lies outside the folder this server keeps local namespaces in;"
+                " use local://NAME",
+                kind="invalid-namespace",
+            )
+        return location
+
+
+def _encode(claims: list[Claim]) -> bytes:
+    return encode_record(
+        {
+            "claims": [
+                {
+                    "repository": claim.repository_id,
+                    "uid": claim.instance_uid,
+                    "location": claim.location.uri,
+                    "at": to_micros(claim.at),
+                }
+                for claim in claims
+            ]
+        }
+    )
+
+
+def _decode(raw: bytes) -> list[Claim]:
+    return [
+        Claim(
+            fields["repository"],
+            fields["uid"],
+            Location.parse(fields["location"]),
+            from_micros(fields["at"]),
+        )
+        for fields in decode_record(raw)["claims"]
+    ]

@@ -1,0 +1,179 @@
+"""Uploads under way: issued addresses, multipart uploads, long streams. Their objects are live though no entry says so.
+
+    PENDING ──claim──▶ CLAIMED ──(entry staged)──▶ removed
+       │                  └──release──▶ PENDING
+       └──expired, aborted──▶ ENDING ──(parts removed)──▶ removed
+
+Every arrow is a compare-and-set of the record. The entry is staged before the record goes, and a record is counted until
+it goes. So a collection that reads these records before it reads staged entries meets each upload in one of the two. An
+expired record is *taken away* before it stops counting: a link that looked at it a moment before can't claim it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.kv.interface import Row, scan
+from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.values import Repository
+
+UploadKind = Literal["link", "multipart", "stream"]
+UploadState = Literal["pending", "claimed", "ending"]
+
+_PREFIX = b"pending/"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingUpload:
+    """One upload. `id` is the address of an issued one, the upload id of a multipart one."""
+
+    id: str
+    kind: UploadKind
+    branch_id: str
+    path: str
+    address: str
+    created_at: datetime
+    expires_at: datetime
+    state: UploadState = "pending"
+    claimed_at: datetime | None = None
+    claimed_for: str = ""
+    content_type: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUpload:
+    """An upload as it was read, with the bytes that the next step expects unchanged."""
+
+    upload: PendingUpload
+    raw: bytes
+
+
+class PendingUploads:
+    """The uploads under way of all repositories."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def register(self, repository: Repository, upload: PendingUpload) -> FoundUpload:
+        """Write a new record. From here on a collection counts the address as live."""
+        raw = _encode(upload)
+        self._context.kv.set(partition_of(repository), _key(upload.id), raw)
+        return FoundUpload(upload, raw)
+
+    def find(self, repository: Repository, upload_id: str) -> FoundUpload | None:
+        """The record, expired or not."""
+        raw = self._context.kv.get(partition_of(repository), _key(upload_id))
+        return None if raw is None else FoundUpload(_decode(raw), raw)
+
+    def claim(
+        self, repository: Repository, found: FoundUpload, claimed_for: str = ""
+    ) -> FoundUpload | None:
+        """Take the right to stage the entry; None when somebody came first."""
+        claimed = replace(
+            found.upload,
+            state="claimed",
+            claimed_at=self._context.now(),
+            claimed_for=claimed_for,
+        )
+        return self.change(repository, found, claimed)
+
+    def release(self, repository: Repository, claimed: FoundUpload) -> None:
+        """Give the right back: the entry was not staged."""
+        pending = replace(claimed.upload, state="pending", claimed_at=None, claimed_for="")
+        self.change(repository, claimed, pending)
+
+    def change(
+        self, repository: Repository, found: FoundUpload, upload: PendingUpload
+    ) -> FoundUpload | None:
+        """Write `upload` in place of what was found; None when it changed meanwhile."""
+        raw = _encode(upload)
+        done = self._context.kv.set_if(partition_of(repository), _key(upload.id), raw, found.raw)
+        return FoundUpload(upload, raw) if done else None
+
+    def remove(self, repository: Repository, found: FoundUpload) -> bool:
+        """Remove the record if it is as it was found."""
+        key = _key(found.upload.id)
+        return self._context.kv.delete_if(partition_of(repository), key, found.raw)
+
+    def all(self, repository: Repository, *, after: str | None = None) -> Iterator[FoundUpload]:
+        """Every record in id order."""
+        rows = scan(
+            self._context.kv,
+            partition_of(repository),
+            prefix=_PREFIX,
+            after=None if after is None else _key(after),
+        )
+        return (_found(row) for row in rows)
+
+    def live(self, repository: Repository, now: datetime) -> Iterator[PendingUpload]:
+        """The uploads that count as live. One that has expired is retired first, so that it can't be claimed after."""
+        for found in self.all(repository):
+            if found.upload.state != "ending" and not self.retire_if_over(repository, found, now):
+                yield found.upload
+
+    def retire_if_over(self, repository: Repository, found: FoundUpload, now: datetime) -> bool:
+        """Retire an upload whose time is over; False when it is not, or when somebody changed it meanwhile."""
+        if not self._is_over(found.upload, now):
+            return False
+        if found.upload.kind == "multipart":
+            # Its parts have yet to be removed; housekeeping finds the record by its state.
+            return self.change(repository, found, replace(found.upload, state="ending")) is not None
+        return self.remove(repository, found)
+
+    def _is_over(self, upload: PendingUpload, now: datetime) -> bool:
+        until = upload.expires_at
+        if upload.claimed_at is not None:
+            # Its server may be about to stage the entry, or may have died.
+            until = max(until, upload.claimed_at + self._context.settings.claim_life)
+        return now >= until
+
+
+def _key(upload_id: str) -> bytes:
+    return _PREFIX + upload_id.encode(errors="surrogatepass")
+
+
+def _found(row: Row) -> FoundUpload:
+    return FoundUpload(_decode(row[1]), row[1])
+
+
+def _encode(upload: PendingUpload) -> bytes:
+    return encode_record(
+        {
+            "id": upload.id,
+            "kind": upload.kind,
+            "branch": upload.branch_id,
+            "path": upload.path,
+            "address": upload.address,
+            "created_at": to_micros(upload.created_at),
+            "expires_at": to_micros(upload.expires_at),
+            "state": upload.state,
+            "claimed_at": None if upload.claimed_at is None else to_micros(upload.claimed_at),
+            "claimed_for": upload.claimed_for,
+            "content_type": upload.content_type,
+            "metadata": dict(upload.metadata),
+        }
+    )
+
+
+def _decode(raw: bytes) -> PendingUpload:
+    fields = decode_record(raw)
+    claimed_at = fields["claimed_at"]
+    return PendingUpload(
+        id=fields["id"],
+        kind=fields["kind"],
+        branch_id=fields["branch"],
+        path=fields["path"],
+        address=fields["address"],
+        created_at=from_micros(fields["created_at"]),
+        expires_at=from_micros(fields["expires_at"]),
+        state=fields["state"],
+        claimed_at=None if claimed_at is None else from_micros(claimed_at),
+        claimed_for=fields["claimed_for"],
+        content_type=fields["content_type"],
+        metadata=fields["metadata"],
+    )

@@ -1,0 +1,51 @@
+"""Records of the ref store as bytes. The encoding is canonical: equal records are equal bytes, as compare-and-set needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from lakesweep.lake.values import MAX_PAGE, Page
+
+T = TypeVar("T")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DEFAULT_PAGE = 100
+
+
+def encode_record(fields: Mapping[str, Any]) -> bytes:
+    """The record as canonical JSON."""
+    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_record(data: bytes) -> dict[str, Any]:
+    """The record's fields."""
+    fields: dict[str, Any] = json.loads(data)
+    return fields
+
+
+def to_micros(at: datetime) -> int:
+    """Microseconds since 1970, exactly."""
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    """The time in UTC."""
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def page_size(amount: int) -> int:
+    """What a page holds when a client asks for `amount`: nothing sensible asked means 100, and 1000 is the most."""
+    return min(amount, MAX_PAGE) if amount > 0 else _DEFAULT_PAGE
+
+
+def cut_page(items: Iterable[tuple[str, T]], amount: int) -> Page[T]:
+    """The first `amount` of (offset, item) pairs as a page that says whether there is more."""
+    taken: list[tuple[str, T]] = []
+    for pair in items:
+        if len(taken) == amount:
+            return Page(tuple(item for _, item in taken), True, taken[-1][0])
+        taken.append(pair)
+    return Page(tuple(item for _, item in taken))

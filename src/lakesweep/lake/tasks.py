@@ -1,0 +1,181 @@
+"""Work that goes on after its request was answered, with its progress in the ref store for any process to read."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import string
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from lakesweep.errors import LakesweepError
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.errors import MissingError
+from lakesweep.lake.kv.interface import scan
+from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.values import Repository
+
+logger = logging.getLogger(__name__)
+
+_PREFIX = b"tasks/"
+_ID_CHARACTERS = string.ascii_letters + string.digits
+_HEARTBEAT = timedelta(seconds=20)
+_SILENCE_MEANS_DEATH = timedelta(minutes=3)
+_KEPT = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """How far a task has come. `progress` and `result` are the task's own."""
+
+    id: str
+    completed: bool
+    updated_at: datetime
+    progress: dict[str, Any] = field(default_factory=dict)
+    result: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class RunningTask:
+    """A task's view of itself: where it leaves progress, and sees that it should stop."""
+
+    def __init__(self) -> None:
+        self.progress: dict[str, Any] = {}
+        self.is_cancelled = threading.Event()
+
+
+class Tasks:
+    """Background tasks of this process, and the records of all."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+        self._pool = ThreadPoolExecutor(4, thread_name_prefix="lake-task")
+        self._running: dict[str, tuple[Repository, RunningTask]] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._heart: threading.Thread | None = None
+
+    def start(
+        self,
+        repository: Repository,
+        id_prefix: str,
+        work: Callable[[RunningTask], dict[str, Any]],
+    ) -> str:
+        """Start a task and give its id. An error of ours that ends it is kept as its result."""
+        task_id = id_prefix + "".join(secrets.choice(_ID_CHARACTERS) for _ in range(20))
+        task = RunningTask()
+        self._write(repository, TaskState(task_id, False, self._context.now()))
+        with self._lock:
+            self._running[task_id] = (repository, task)
+            if self._heart is None:
+                self._heart = threading.Thread(target=self._beat, daemon=True)
+                self._heart.start()
+        self._pool.submit(self._run, repository, task_id, task, work)
+        return task_id
+
+    def status(self, repository: Repository, task_id: str) -> TaskState:
+        """The task's state; one whose process fell silent has failed."""
+        raw = self._context.kv.get(partition_of(repository), _key(task_id))
+        if raw is None:
+            raise MissingError(
+                f"repository {repository.id} has no task {task_id!r}", kind="task-not-found"
+            )
+        state = _decode(raw)
+        if not state.completed and self._context.now() - state.updated_at > _SILENCE_MEANS_DEATH:
+            return TaskState(
+                state.id,
+                True,
+                state.updated_at,
+                state.progress,
+                error="the server that ran this task stopped before its end; start it again",
+            )
+        return state
+
+    def cancel(self, task_id: str) -> bool:
+        """Ask a task of this process to stop; False when it is not running here."""
+        with self._lock:
+            running = self._running.get(task_id)
+        if running is None:
+            return False
+        running[1].is_cancelled.set()
+        return True
+
+    def remove_old(self, repository: Repository, now: datetime) -> None:
+        """Forget tasks that ended, or fell silent, long ago."""
+        kv = self._context.kv
+        for key, raw in list(scan(kv, partition_of(repository), prefix=_PREFIX)):
+            if _decode(raw).updated_at + _KEPT < now:
+                kv.delete_if(partition_of(repository), key, raw)
+
+    def close(self) -> None:
+        """Wait for running tasks."""
+        self._stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._heart is not None:
+            self._heart.join()
+
+    def _run(
+        self,
+        repository: Repository,
+        task_id: str,
+        task: RunningTask,
+        work: Callable[[RunningTask], dict[str, Any]],
+    ) -> None:
+        result: dict[str, Any] | None = None
+        error: str | None = None
+        try:
+            result = work(task)
+        except LakesweepError as failed:
+            error = failed.message
+        except Exception as bug:
+            # Nobody waits for this thread, so the task's record is the only place where this can be seen.
+            logger.exception("task#%s failed", task_id)
+            error = f"internal error: {type(bug).__name__}"
+        with self._lock:
+            del self._running[task_id]
+            state = TaskState(task_id, True, self._context.now(), task.progress, result, error)
+            self._write(repository, state)
+
+    def _beat(self) -> None:
+        while not self._stop.wait(_HEARTBEAT.total_seconds()):
+            with self._lock:
+                for task_id, (repository, task) in self._running.items():
+                    progress = dict(task.progress)
+                    now = self._context.now()
+                    self._write(repository, TaskState(task_id, False, now, progress))
+
+    def _write(self, repository: Repository, state: TaskState) -> None:
+        self._context.kv.set(partition_of(repository), _key(state.id), _encode(state))
+
+
+def _key(task_id: str) -> bytes:
+    return _PREFIX + task_id.encode(errors="surrogatepass")
+
+
+def _encode(state: TaskState) -> bytes:
+    return encode_record(
+        {
+            "id": state.id,
+            "completed": state.completed,
+            "updated_at": to_micros(state.updated_at),
+            "progress": state.progress,
+            "result": state.result,
+            "error": state.error,
+        }
+    )
+
+
+def _decode(raw: bytes) -> TaskState:
+    fields = decode_record(raw)
+    return TaskState(
+        fields["id"],
+        fields["completed"],
+        from_micros(fields["updated_at"]),
+        fields["progress"],
+        fields["result"],
+        fields["error"],
+    )
