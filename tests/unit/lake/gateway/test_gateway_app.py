@@ -48,7 +48,13 @@ class StubLake:
     def open_object(self, repository_id: str, ref: str, path: str, asked: Any) -> ObjectContent:
         if self.error is not None:
             raise self.error
-        stats = ObjectStats(path, checksum="abc", size_bytes=3 * MIB, mtime=datetime.now(UTC))
+        stats = ObjectStats(
+            path,
+            checksum="abc",
+            size_bytes=3 * MIB,
+            mtime=datetime.now(UTC),
+            content_type="text/plain\r\nx-evil: 1",
+        )
         return ObjectContent(stats, 0, 3 * MIB, False, iter([b"x" * MIB] * 3))
 
 
@@ -128,6 +134,13 @@ def test_a_download_is_sent_piece_by_piece() -> None:
     assert (status, len(body)) == (200, 3 * MIB)
     assert dict(client.messages[0]["headers"])[b"content-length"] == str(3 * MIB).encode()
     assert max(len(part.get("body", b"")) for part in client.messages[1:]) == MIB
+
+
+def test_a_line_break_in_a_value_begins_no_header() -> None:
+    """A content type that came through JSON can't smuggle headers into a reply."""
+    client = Client()
+    client.send("GET", "/repo/main/a")
+    assert dict(client.messages[0]["headers"])[b"content-type"] == b"text/plain  x-evil: 1"
 
 
 def test_a_client_that_hangs_up_stages_nothing() -> None:

@@ -89,6 +89,12 @@ def test_metadata_survives_its_headers(value: str) -> None:
         assert read_user_metadata(request) == {"X-Amz-Meta-k": value}
 
 
+def test_metadata_names_that_no_header_can_have_are_counted() -> None:
+    """An entry whose metadata came through JSON is still served."""
+    headers = user_metadata_headers({"X-Amz-Meta-a b": "1", "X-Amz-Meta-c": "2"})
+    assert headers == {"X-Amz-Meta-c": "2", "x-amz-missing-meta": "1"}
+
+
 @pytest.mark.parametrize(
     ("header", "asked"),
     [
@@ -170,6 +176,7 @@ def test_if_range_serves_a_range_of_the_known_object_alone() -> None:
         (lake.ForbiddenError("x"), "AccessDenied"),
         (lake.TooManyTriesError("x"), "SlowDown"),
         (lake.NoChangesError("x"), "InvalidArgument"),
+        (lake.InvalidRequestError("x", kind="invalid-part"), "InvalidPart"),
         (lake.UnsupportedOperationError("x"), "NotImplemented"),
         (base.StorageDeniedError("x"), "AccessDenied"),
         (base.StorageError("x"), "InternalError"),

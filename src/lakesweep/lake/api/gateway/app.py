@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Final
@@ -12,7 +13,6 @@ from urllib.parse import unquote_to_bytes
 
 import anyio
 import anyio.from_thread
-import anyio.to_thread
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -24,6 +24,7 @@ from lakesweep.lake.api.gateway.routing import find_handler
 from lakesweep.lake.api.gateway.sigv4 import verify_request
 from lakesweep.lake.api.gateway.translation import to_s3_error
 from lakesweep.lake.api.gateway.xml import error_document
+from lakesweep.lake.api.streams import CHUNK_BYTES, Transfers
 from lakesweep.lake.lake import Lake
 
 __all__ = ["DEFAULT_DOMAINS", "build_gateway"]
@@ -31,14 +32,13 @@ __all__ = ["DEFAULT_DOMAINS", "build_gateway"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_DOMAINS: Final = ("s3.local.lakefs.io",)
-# The socket hands over pieces of 64 KiB; a hop between threads for each would cost more than the copy.
-_BLOCK_BYTES: Final = 1024 * 1024
-# Transfers have threads of their own: many slow uploads must not keep the REST API waiting.
-_MOST_CALLS_AT_ONCE: Final = 64
 # A client that is still sending when it is refused sees a broken pipe instead of the refusal. This much is
 # read and thrown away, so that small bodies get their answer.
 _DRAINED_BYTES: Final = 1024 * 1024
 _DRAINING_SECONDS: Final = 2.0
+
+# Metadata and types may come from JSON, where a line break is text; in a header it would begin another one.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 Clock = Callable[[], datetime]
 
@@ -65,22 +65,18 @@ class _Gateway:
         self._lake = lake
         self._domains = domains
         self._clock = clock
-        self._limiter: anyio.CapacityLimiter | None = None
+        self._transfers = Transfers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise ValueError(f"the gateway answers http requests, not {scope['type']}")
-        if self._limiter is None:  # belongs to the running event loop, so it is made inside one
-            self._limiter = anyio.CapacityLimiter(_MOST_CALLS_AT_ONCE)
         request_id = secrets.token_hex(8).upper()
         body = _IncomingBody(receive)
         request = _read_request(scope, self._domains, body.from_thread())
-        response = await anyio.to_thread.run_sync(
-            partial(self._answer, request, request_id), limiter=self._limiter
-        )
+        response = await self._transfers.run(partial(self._answer, request, request_id))
         if response.status >= 400:
             await body.drain()
-        await _send_response(request, response, request_id, send, self._limiter)
+        await _send_response(request, response, request_id, send, self._transfers)
 
     def _answer(self, request: GatewayRequest, request_id: str) -> GatewayResponse:
         try:
@@ -173,7 +169,7 @@ class _IncomingBody:
 
     async def _next_block(self) -> bytes:
         block = bytearray()
-        while len(block) < _BLOCK_BYTES and not self._is_complete:
+        while len(block) < CHUNK_BYTES and not self._is_complete:
             message = await self._next_message()
             block += message.get("body", b"")
             self._is_complete = not message.get("more_body", False)
@@ -204,34 +200,26 @@ async def _send_response(
     request: GatewayRequest,
     response: GatewayResponse,
     request_id: str,
-    send: Callable[[Message], Awaitable[None]],
-    limiter: anyio.CapacityLimiter,
+    send: Send,
+    transfers: Transfers,
 ) -> None:
     headers = {"x-amz-request-id": request_id, **response.headers}
-    whole = response.body if isinstance(response.body, bytes) else None
-    if whole is not None and response.status not in (204, 304):
-        headers.setdefault("Content-Length", str(len(whole)))
+    if isinstance(response.body, bytes) and response.status not in (204, 304):
+        headers.setdefault("Content-Length", str(len(response.body)))
     encoded = [
-        (name.lower().encode("latin-1"), value.encode("utf-8", "surrogateescape"))
+        (name.lower().encode("latin-1"), _CONTROL.sub(" ", value).encode())
         for name, value in headers.items()
     ]
     await send({"type": "http.response.start", "status": response.status, "headers": encoded})
     if request.method == "HEAD":
         await send({"type": "http.response.body", "body": b""})
-    elif whole is not None:
-        await send({"type": "http.response.body", "body": whole})
+    elif isinstance(response.body, bytes):
+        await send({"type": "http.response.body", "body": response.body})
     else:
-        await _send_stream(response.body, send, limiter)
+        await _send_stream(response.body, send, transfers)
 
 
-async def _send_stream(
-    pieces: bytes | Iterator[bytes],
-    send: Callable[[Message], Awaitable[None]],
-    limiter: anyio.CapacityLimiter,
-) -> None:
-    stream = iter(pieces)
-    while (
-        piece := await anyio.to_thread.run_sync(next, stream, None, limiter=limiter)
-    ) is not None:
+async def _send_stream(pieces: Iterator[bytes], send: Send, transfers: Transfers) -> None:
+    while (piece := await transfers.run(partial(next, pieces, None))) is not None:
         await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -31,6 +31,8 @@ LONGEST_METADATA_BYTES: Final = 2048
 # lakeFS keeps S3 metadata under the whole header name in this spelling, the rest of the name in lower case.
 METADATA_PREFIX: Final = "X-Amz-Meta-"
 
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
 # Headers that ask for something this gateway would not do. Ignoring them would be a wrong 200.
 _UNSUPPORTED_PREFIXES: Final = (
     "x-amz-server-side-encryption",
@@ -79,12 +81,22 @@ def read_user_metadata(request: GatewayRequest) -> dict[str, str]:
 
 
 def user_metadata_headers(metadata: Mapping[str, str]) -> dict[str, str]:
-    """The headers that carry an entry's S3 metadata; what REST clients stored beside it has no S3 name."""
-    return {
-        name: value if value.isascii() else _encode_words(value)
+    """The headers that carry an entry's S3 metadata; what REST clients stored beside it has no S3 name.
+
+    Names that no header can have are counted in `x-amz-missing-meta`, as S3 does.
+    """
+    of_s3 = {
+        name: value
         for name, value in metadata.items()
         if name.lower().startswith(METADATA_PREFIX.lower())
     }
+    headers = {
+        name: value if value.isascii() else _encode_words(value)
+        for name, value in of_s3.items()
+        if _HEADER_NAME.fullmatch(name)
+    }
+    missing = len(of_s3) - len(headers)
+    return headers | ({"x-amz-missing-meta": str(missing)} if missing else {})
 
 
 def _decode_words(value: str) -> str:

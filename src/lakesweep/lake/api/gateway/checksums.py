@@ -8,11 +8,12 @@ import hashlib
 import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-import numba
 import numpy as np
+import numpy.typing as npt
 
+from lakesweep.formats.jit import jitted
 from lakesweep.lake.api.gateway.errors import S3Error
 
 __all__ = ["BodyChecksum", "checksum_headers", "open_checksum"]
@@ -86,7 +87,7 @@ def _reflected_crc(polynomial: int, width: int) -> Callable[[bytes, int], int]:
 
 
 @cache
-def _crc_table(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+def _crc_table(polynomial: int) -> npt.NDArray[np.uint64]:
     table = []
     for value in range(256):
         for _ in range(8):
@@ -95,8 +96,10 @@ def _crc_table(polynomial: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return np.array(table, np.uint64)
 
 
-@numba.njit(nogil=True, cache=True)
-def _crc_of(data: Any, value: Any, table: Any) -> Any:
+@jitted
+def _crc_of(
+    data: npt.NDArray[np.uint8], value: np.uint64, table: npt.NDArray[np.uint64]
+) -> np.uint64:
     for byte in data:
         value = table[(value ^ np.uint64(byte)) & np.uint64(0xFF)] ^ (value >> np.uint64(8))
     return value

@@ -135,9 +135,10 @@ def abort_multipart_upload(call: S3Call) -> GatewayResponse:
 def list_multipart_uploads(call: S3Call) -> GatewayResponse:
     """Uploads under way, in pages."""
     query = call.request.query
-    amount = read_amount(query, "max-uploads", largest=_MOST_LISTED, default=_MOST_LISTED)
+    asked = read_amount(query, "max-uploads", largest=_MOST_LISTED, default=_MOST_LISTED)
+    amount = max(1, asked)
     page = call.lake.list_multiparts(
-        call.repository_id, after=decode_token(query.get("upload-id-marker")), amount=amount or 1
+        call.repository_id, after=decode_token(query.get("upload-id-marker")), amount=amount
     )
     prefix = query.get("prefix", "")
     children: list[Node] = [

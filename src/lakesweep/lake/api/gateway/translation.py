@@ -19,7 +19,6 @@ _CODE_OF_ERROR: Final[tuple[tuple[type[base.LakesweepError], str], ...]] = (
     (lake.TooManyTriesError, "SlowDown"),
     (lake.UnsupportedOperationError, "NotImplemented"),
     (lake.ConflictError, "OperationAborted"),
-    (lake.InvalidRequestError, "InvalidArgument"),
     (base.ConfigError, "InvalidArgument"),
     (base.UnsupportedStoreError, "NotImplemented"),
     (base.StorageDeniedError, "AccessDenied"),
@@ -35,12 +34,17 @@ _CODE_OF_MISSING: Final = MappingProxyType(
         "branch-not-found": "NoSuchBucket",
     }
 )
+_CODE_OF_INVALID: Final = MappingProxyType(
+    {"invalid-part": "InvalidPart", "part-order": "InvalidPartOrder", "no-parts": "MalformedXML"}
+)
 
 
 def to_s3_error(error: base.LakesweepError) -> S3Error:
     """The S3 error that says the same; InternalError when it is nobody's fault but ours."""
     if isinstance(error, lake.MissingError):
         return S3Error(_CODE_OF_MISSING.get(error.kind, "NoSuchKey"), error.message)
+    if isinstance(error, lake.InvalidRequestError):
+        return S3Error(_CODE_OF_INVALID.get(error.kind, "InvalidArgument"), error.message)
     if isinstance(error, lake.RangeNotSatisfiableError):
         return S3Error("InvalidRange", error.message, ActualObjectSize=str(error.size_bytes))
     for kind, code in _CODE_OF_ERROR:
