@@ -32,6 +32,10 @@ def serve(
     copy_life: Annotated[
         str, typer.Option(help="How long a copy is tracked; no collection may take longer.")
     ] = "14d",
+    local_import_root: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder whose files may be imported; repeat for more.  [default: none]"),
+    ] = None,
 ) -> None:
     """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
 
@@ -50,6 +54,7 @@ def serve(
         slice_max_size=slice_max_size,
         token_life=parse_duration(token_life),
         copy_life=parse_duration(copy_life),
+        local_import_roots=tuple(root.absolute() for root in local_import_root or ()),
     )
     listener = bind(host, port)
     lake = open_lake(settings, db)

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 # Times are unix seconds; the bounds are those of the year 1 and the year 9999, which is what a date can hold.
 UnixSeconds = Annotated[int, Field(ge=-62_135_596_800, le=253_402_300_799)]
 Metadata = dict[str, str]
+# lakeFS keeps days as 32-bit numbers; whether they make sense is for the lake to say.
+Days = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
 
 class RequestBody(BaseModel):
@@ -178,11 +180,11 @@ class RefsBody(RequestBody):
 
 class BranchRuleBody(RequestBody):
     branch_id: str
-    retention_days: int
+    retention_days: Days
 
 
 class RulesBody(RequestBody):
-    default_retention_days: int
+    default_retention_days: Days
     branches: list[BranchRuleBody]
 
 

@@ -108,9 +108,10 @@ def list_objects(
 def get_underlying_properties(
     lake: LakeDep, repository: str, ref: str, path: PathQuery
 ) -> Response:
-    """The storage class, which the lake neither sets nor asks for."""
+    """The storage class, which the lake neither sets nor asks for: S3's default has an empty name."""
     lake.get_entry(repository, ref, path)
-    return json_reply({"storage_class": None})
+    is_s3 = lake.get_repository(repository).storage_namespace.startswith("s3:")
+    return json_reply({"storage_class": "" if is_s3 else None})
 
 
 def _asked_range(request: Request) -> ByteRange | None:

@@ -43,7 +43,11 @@ def create_repository(lake: LakeDep, body: RepositoryBody, bare: bool = False) -
         is_read_only=body.read_only,
         is_bare=bare,
     )
-    return json_reply(repository_document(repository), 201)
+    document = repository_document(repository)
+    if bare:
+        # lakeFS says nothing about it here.
+        del document["read_only"]
+    return json_reply(document, 201)
 
 
 @router.get("/{repository}")

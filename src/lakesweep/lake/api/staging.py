@@ -70,7 +70,11 @@ def stage_object(
         metadata=body.metadata,
         force=body.force,
     )
-    return json_reply(object_document(stats), 201)
+    document = object_document(stats)
+    if not body.metadata:
+        # lakeFS leaves it out of this reply when there is none.
+        del document["metadata"]
+    return json_reply(document, 201)
 
 
 def _time(unix_seconds: int | None) -> datetime | None:

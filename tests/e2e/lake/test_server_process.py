@@ -1,0 +1,143 @@
+"""The server itself: bounds on a live socket, first start, second start, `lakesweep serve`, the way it stops."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from lakesweep.errors import ConfigError
+from lakesweep.lake.api.limits import RequestLimits
+from lakesweep.lake.server import LakeServer
+
+TIGHT = RequestLimits(
+    max_document_bytes=2000, max_object_bytes=100_000, silence_seconds=0.3, document_seconds=1
+)
+
+
+@pytest.fixture
+def tight(tmp_path: Path) -> Iterator[LakeServer]:
+    with LakeServer(data_dir=tmp_path, limits=TIGHT) as server:
+        yield server
+
+
+def test_oversized_bodies_are_refused_and_the_server_goes_on(tight: LakeServer) -> None:
+    """413 for a document and for an object, announced or not; nothing is stored."""
+    auth = (tight.access_key_id, tight.secret_access_key)
+    with httpx.Client(base_url=tight.endpoint, auth=auth) as client:
+        body = {"name": "repo", "storage_namespace": "local://repo"}
+        assert client.post("/repositories", json=body).status_code == 201
+        assert client.post("/repositories", json=body | {"x": "y" * 3000}).status_code == 413
+        upload = "/repositories/repo/branches/main/objects?path=a"
+        assert client.post(upload, content=b"x" * 100_001).status_code == 413
+        pieces = (b"x" * 10_000 for _ in range(20))
+        assert client.post(upload, content=pieces).status_code == 413
+        assert client.get("/repositories/repo/refs/main/objects/ls").json()["results"] == []
+        assert client.post(upload, content=b"x" * 100_000).status_code == 201
+
+
+def test_sender_that_falls_silent_is_answered(tight: LakeServer) -> None:
+    """A half-sent body does not hold the connection for ever."""
+    host, port = tight.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(
+            b"POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b'Content-Length: 100\r\n\r\n{"access'
+        )
+        assert connection.recv(1000).startswith(b"HTTP/1.1 408")
+
+
+def test_second_start_finds_the_same_lake(tmp_path: Path) -> None:
+    """Repositories and credentials outlive the process; a forgotten secret can't be had again."""
+    with LakeServer(data_dir=tmp_path) as first:
+        auth = (first.access_key_id, first.secret_access_key)
+        body = {"name": "kept", "storage_namespace": "local://kept"}
+        assert httpx.post(f"{first.endpoint}/repositories", json=body, auth=auth).status_code == 201
+    with pytest.raises(ConfigError):
+        LakeServer(data_dir=tmp_path)
+    with LakeServer(data_dir=tmp_path, access_key_id=auth[0], secret_access_key=auth[1]) as second:
+        assert httpx.get(f"{second.endpoint}/repositories/kept", auth=auth).status_code == 200
+
+
+def test_port_in_use_is_a_clear_error(tight: LakeServer, tmp_path: Path) -> None:
+    """And the lake that could not listen is closed again."""
+    port = int(tight.url.rpartition(":")[2])
+    with pytest.raises(ConfigError, match=str(port)):
+        LakeServer(data_dir=tmp_path / "other", port=port)
+
+
+def _serve(data: Path, **env: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-c"),
+            "import typer; from lakesweep.cli.serve import serve; typer.run(serve)",
+            *("--data", str(data), "--port", "0"),
+        ],
+        env=os.environ | env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _read_lines(process: subprocess.Popen[str], count: int) -> str:
+    assert process.stdout is not None
+    return "".join(process.stdout.readline() for _ in range(count))
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_serve_prints_what_a_user_needs_and_stops_when_told(
+    tmp_path: Path, stop: signal.Signals
+) -> None:
+    """Endpoint and, the first time only, credentials; exit status 0 on a signal."""
+    process = _serve(tmp_path / "lake")
+    try:
+        said = _read_lines(process, 3)
+        url = re.search(r"http://\S+", said)
+        key = re.search(r"access key id\s+(\S+)", said)
+        secret = re.search(r"secret access key\s+(\S+)", said)
+        assert url, said
+        assert key, said
+        assert secret, said
+        reply = httpx.get(f"{url[0]}/api/v1/user", auth=(key[1], secret[1]))
+        assert reply.json()["user"]["id"] == "admin"
+    finally:
+        process.send_signal(stop)
+        rest, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert (tmp_path / "lake").stat().st_mode & 0o077 == 0
+
+    again = _serve(tmp_path / "lake")
+    try:
+        assert "http://" in _read_lines(again, 1)
+    finally:
+        again.send_signal(stop)
+        rest, _ = again.communicate(timeout=30)
+    assert "secret" not in rest
+
+
+def test_serve_takes_its_first_key_from_the_environment(tmp_path: Path) -> None:
+    """And then never prints the secret."""
+    keys = {
+        "LAKESWEEP_SERVE_ACCESS_KEY_ID": "AKIAFROMENV",
+        "LAKESWEEP_SERVE_SECRET_ACCESS_KEY": "from-env-secret",
+    }
+    process = _serve(tmp_path / "lake", **keys)
+    try:
+        said = _read_lines(process, 2)
+        url = re.search(r"http://\S+", said)
+        assert url
+        auth = ("AKIAFROMENV", "from-env-secret")
+        assert httpx.get(f"{url[0]}/api/v1/user", auth=auth).status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        rest, _ = process.communicate(timeout=30)
+    assert "from-env-secret" not in said + rest
