@@ -121,7 +121,9 @@ def _retained(
         context.client, context.store, context.name, context.target.normaliser()
     )
     if server is None:
-        return retained, ()
+        # The rules went away while we read: then nothing expires.
+        every = {commit.id: commit.meta_range_id for commit in refs.graph}
+        return every, ("the retention rules were removed during the run: nothing expires",)
     more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
     if not more:
         return retained, ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.commits import RangeId
@@ -29,6 +30,9 @@ LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS = 1, 2, 3, 4, 5, 6
 
 # 32 MB of hashes: large enough to save requests, small enough to hold while a task runs.
 HASHES_PER_PACK = 4_000_000
+
+# What a server may decode or fold on its way to the store.
+_SEVERAL_READINGS = r"%|//|/\.|^\.|:"
 
 COUNTS_SCHEMA = pa.schema(
     [
@@ -113,8 +117,7 @@ def read_references(
         match item:
             case StagedFile():
                 rows = read_uncommitted(_read_or_refuse(store, item.key))
-                hashed = hash_addresses(rows.column("physical_address").combine_chunks())
-                yield from emit.item(item.name, LIVE, hashed, promised=None)
+                yield from emit.staged(item.name, *_staged_hashes(rows, normaliser))
             case EventFile():
                 chunks = list(map(hash_addresses, read_addresses(_read_or_refuse(store, item.key))))
                 empty = np.empty(0, dtype=np.uint64)
@@ -185,6 +188,17 @@ def _read_packs(
     return found
 
 
+def _staged_hashes(rows: pa.Table, normaliser: AddressNormaliser) -> tuple[int, Hashes]:
+    """The hashes of a staged list; an address that can be read in several ways counts in each of them."""
+    addresses = rows.column("physical_address").combine_chunks()
+    hashes = hash_addresses(addresses)
+    unusual = addresses.filter(pc.match_substring_regex(addresses, _SEVERAL_READINGS)).to_pylist()
+    if unusual:
+        readings = [reading for address in unusual for reading in normaliser.readings(address)]
+        hashes = np.concatenate((hashes, hash_addresses(pa.array(readings, pa.string()))))
+    return len(addresses), hashes
+
+
 def hash_range(
     range_id: RangeId, data: bytes, count: int | None, normaliser: AddressNormaliser
 ) -> RangeHashes:
@@ -218,6 +232,10 @@ class _Emitter:
     ) -> Iterator[pa.RecordBatch]:
         self._count(name, kind, promised, len(hashes), len(hashes))
         yield from self._gather(kind, hashes)
+
+    def staged(self, name: str, entries: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        self._count(name, LIVE, None, entries, len(hashes))
+        yield from self._gather(LIVE, hashes)
 
     def _gather(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
         self._waiting.setdefault(kind, []).append(hashes)
