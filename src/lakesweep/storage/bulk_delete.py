@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lakesweep.errors import LakesweepError, StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
-from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.keys import any_odd, is_odd_key
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.retry import Patience
@@ -28,29 +28,33 @@ class BulkDelete:
 
     def run(self, keys: Sequence[str]) -> list[DeleteOutcome]:
         """One outcome per key, in order; a key given twice is deleted once."""
-        outcomes: dict[str, DeleteOutcome] = {}
-        plain: list[str] = []
-        for key in dict.fromkeys(keys):
-            if is_odd_key(key):
-                outcomes[key] = DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
-            else:
-                plain.append(key)
+        if not keys:
+            return []
+        if any_odd(keys) or len(set(keys)) < len(keys):
+            return self._run_sorted_out(keys)
         size = self._backend.delete_batch_size
-        batches = [plain[first : first + size] for first in range(0, len(plain), size)]
+        batches = [keys[first : first + size] for first in range(0, len(keys), size)]
         if len(batches) == 1:
-            outcomes.update(self._delete(batches[0]))
-        else:
-            workers = max(1, min(self._options.max_requests_in_flight, len(batches)))
-            for _, done in ordered_parallel(self._delete, batches, workers):
-                outcomes.update(done)
-        return [outcomes[key] for key in keys]
+            return self._delete(batches[0])
+        workers = min(self._options.max_requests_in_flight, len(batches))
+        done = ordered_parallel(self._delete, batches, workers)
+        return [outcome for _, outcomes in done for outcome in outcomes]
 
-    def _delete(self, batch: list[str]) -> dict[str, DeleteOutcome]:
+    def _run_sorted_out(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        plain = [key for key in dict.fromkeys(keys) if not is_odd_key(key)]
+        outcomes = {outcome.key: outcome for outcome in self.run(plain)}
+        return [
+            outcomes.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
+            for key in keys
+        ]
+
+    def _delete(self, batch: Sequence[str]) -> list[DeleteOutcome]:
         """One batch, tried again for the keys that the store throttled or did not get to."""
         patience = Patience(self._options)
         prefix = batch[0][: batch[0].rfind("/") + 1]
-        outcomes: dict[str, DeleteOutcome] = {}
+        settled: dict[str, DeleteOutcome] = {}
         left = batch
+        throttled = DeleteStatus.THROTTLED
         is_first_try = True
         while True:
             try:
@@ -62,18 +66,21 @@ class BulkDelete:
                 if patience.try_again(error):
                     is_first_try = False
                     continue
-                outcomes.update((key, _refused(key, error)) for key in left)
-                return outcomes
-            if not is_first_try:
-                found = [_absent_is_gone(outcome) for outcome in found]
-            outcomes.update((outcome.key, outcome) for outcome in found)
-            left = [outcome.key for outcome in found if outcome.status is DeleteStatus.THROTTLED]
-            if not left:
-                self._congestion.succeeded(prefix)
-                return outcomes
-            self._congestion.throttled(prefix)
-            if not patience.wait_out_throttling():
-                return outcomes
+                found = [_refused(key, error) for key in left]
+                left = ()
+            else:
+                if not is_first_try:
+                    found = [_absent_is_gone(outcome) for outcome in found]
+                left = [outcome.key for outcome in found if outcome.status is throttled]
+                if left:
+                    self._congestion.throttled(prefix)
+                else:
+                    self._congestion.succeeded(prefix)
+            if not left and len(found) == len(batch):
+                return found
+            settled.update((outcome.key, outcome) for outcome in found)
+            if not left or not patience.wait_out_throttling():
+                return [settled[key] for key in batch]
 
 
 def _absent_is_gone(outcome: DeleteOutcome) -> DeleteOutcome:

@@ -39,44 +39,52 @@ class _Window:
             self.cut_at = now
 
 
+@dataclass(slots=True)
+class _Waiter:
+    window: _Window
+    admitted: threading.Event = field(default_factory=threading.Event)
+
+
 class CongestionControl:
     """Admits requests to one store; `slot` waits for room, `throttled` and `succeeded` move the windows."""
 
     def __init__(self, ceiling: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._ceiling = max(1, ceiling)
         self._clock = clock
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._store = _Window(float(self._ceiling))
         self._prefixes: OrderedDict[str, _Window] = OrderedDict()
+        self._waiters: list[_Waiter] = []
 
     @contextmanager
     def slot(self, prefix: str) -> Iterator[None]:
-        """Room for one request under `prefix`; waits until there is some."""
-        with self._changed:
-            window = self._window(prefix)
-            # Held from here on, so that the window is not forgotten while we wait for it.
-            while not (window.has_room and self._store.has_room):
-                self._changed.wait()
-                window = self._window(prefix)
-            window.in_flight += 1
-            self._store.in_flight += 1
+        """Room for one request under `prefix`; waits its turn until there is some."""
+        with self._lock:
+            waiter = _Waiter(self._window(prefix))
+            self._waiters.append(waiter)
+            self._admit()
         try:
+            waiter.admitted.wait()
             yield
         finally:
-            with self._changed:
-                window.in_flight -= 1
-                self._store.in_flight -= 1
-                self._changed.notify_all()
+            with self._lock:
+                if waiter.admitted.is_set():
+                    waiter.window.in_flight -= 1
+                    self._store.in_flight -= 1
+                else:
+                    self._waiters.remove(waiter)  # Interrupted while waiting.
+                self._admit()
 
     def succeeded(self, prefix: str) -> None:
         """A request under `prefix` was answered."""
-        with self._changed:
+        with self._lock:
             self._window(prefix).grow(self._ceiling)
             self._store.grow(self._ceiling)
+            self._admit()
 
     def throttled(self, prefix: str) -> None:
         """The store asked to slow down under `prefix`."""
-        with self._changed:
+        with self._lock:
             now = self._clock()
             window = self._window(prefix)
             if window.limit <= 1.0:
@@ -85,8 +93,21 @@ class CongestionControl:
 
     def limit(self, prefix: str) -> int:
         """How many requests `prefix` may have in flight now."""
-        with self._changed:
+        with self._lock:
             return max(1, int(min(self._window(prefix).limit, self._store.limit)))
+
+    def _admit(self) -> None:
+        """Lets in, first come first served, whoever has room; only they are woken."""
+        place = 0
+        while place < len(self._waiters) and self._store.has_room:
+            waiter = self._waiters[place]
+            if waiter.window.has_room:
+                del self._waiters[place]
+                waiter.window.in_flight += 1
+                self._store.in_flight += 1
+                waiter.admitted.set()
+            else:
+                place += 1
 
     def _window(self, prefix: str) -> _Window:
         window = self._prefixes.get(prefix)
@@ -100,6 +121,7 @@ class CongestionControl:
     def _forget_idle(self) -> None:
         if len(self._prefixes) <= _MAX_PREFIXES:
             return
+        waited_for = {id(waiter.window) for waiter in self._waiters}
         for name, window in list(self._prefixes.items())[: len(self._prefixes) // 2]:
-            if window.in_flight == 0:
+            if window.in_flight == 0 and id(window) not in waited_for:
                 del self._prefixes[name]

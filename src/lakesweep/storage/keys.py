@@ -2,17 +2,18 @@
 
 obstore can't carry a key with an empty, `.` or `..` segment (it raises), nor one with a leading or trailing slash
 (it drops the slash, which names another object); XML 1.0 can't carry control characters, U+FFFE and U+FFFF; U+FFFD
-stands for bytes that are no text. Such a key is *odd*: it is listed as it is, told apart, and never deleted.
+stands for bytes that are no text, and half a surrogate pair is none. Such a key is *odd*: it is listed as it is, told apart, and never deleted.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\ufffd\ufffe\uffff]")
+_ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\ud800-\udfff\ufffd\ufffe\uffff]")
 # The same in Arrow's dialect, which wants these characters written as escapes.
 _ODD_IN_ARROW = r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f\x{fffd}\x{fffe}\x{ffff}]"
 
@@ -25,3 +26,12 @@ def is_odd_key(key: str) -> bool:
 def odd_mask(keys: pa.StringArray) -> pa.BooleanArray:
     """`is_odd_key` for a column."""
     return pc.match_substring_regex(keys, _ODD_IN_ARROW)
+
+
+def any_odd(keys: Sequence[str]) -> bool:
+    """Whether one of many keys is odd."""
+    try:
+        column = pa.array(keys, pa.string())
+    except UnicodeEncodeError:
+        return True  # Half a surrogate pair: no text at all.
+    return bool(odd_mask(column).true_count)

@@ -68,6 +68,7 @@ class StorageOptions:
     request_timeout_seconds: float = 60.0
     transient_retries: int = 6  # of what is safe to repeat
     throttle_patience_seconds: float = 120.0  # how long one request puts up with "slow down"
+    first_pause_seconds: float = 0.1  # before the first retry, at most; doubles with each
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> StorageOptions:

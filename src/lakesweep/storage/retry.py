@@ -11,7 +11,6 @@ from lakesweep.errors import StorageError, ThrottledError
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.translate import TRANSIENT
 
-_FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
 
 
@@ -61,5 +60,7 @@ class Patience:
 
     def _pause(self, tries: int) -> None:
         # Full jitter: clients that failed together do not come back together.
-        longest = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(tries, 16))
+        longest = min(
+            _LONGEST_PAUSE_SECONDS, self.options.first_pause_seconds * 2 ** min(tries, 16)
+        )
         self.sleep(longest * self.random())

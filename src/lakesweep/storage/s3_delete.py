@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
+from itertools import repeat
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -13,12 +15,23 @@ from lakesweep.storage.s3_client import Reply, S3Client, error_of
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 
+_HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+_ACKNOWLEDGED = re.compile(rb"<Deleted><Key>([^<]*)</Key></Deleted>")
+
 
 def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
     """Deletes up to 1,000 keys in one call. A key that the answer does not name counts as failed, never as gone."""
     what = f"deleting {len(keys)} objects in s3://{client.bucket}"
-    listed = "".join(f"<Object><Key>{escape(base + key)}</Key></Object>" for key in keys)
-    body = f'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{listed}</Delete>'.encode()
+    # Keys hold no line breaks (that would be odd), so all are escaped in one go.
+    named = escape(base + f"\n{base}".join(keys)).encode().split(b"\n")
+    body = b"".join(
+        (
+            _HEAD,
+            b"<Object><Key>",
+            b"</Key></Object><Object><Key>".join(named),
+            b"</Key></Object></Delete>",
+        )
+    )
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     reply = client.request(
         "POST",
@@ -27,6 +40,9 @@ def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[Del
         headers={"Content-MD5": digest, "Content-Type": "application/xml"},
         body=body,
     )
+    # The usual answer names every key as we wrote it; anything else is read word by word.
+    if set(_ACKNOWLEDGED.findall(reply.content)) == set(named) and b"<Error>" not in reply.content:
+        return list(map(DeleteOutcome._make, zip(keys, repeat(DeleteStatus.GONE), repeat(""))))
     return _outcomes(reply, what, base, keys)
 
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree
 
 import pyarrow as pa
 
 from lakesweep.errors import StorageError
-from lakesweep.storage.values import listing_batch
+from lakesweep.storage.values import LISTING_SCHEMA, listing_batch
 
+if TYPE_CHECKING:
+    from lakesweep.storage.s3_scan import ScannedRows
+
+_FIRST_ROW = b"<Contents>"
+_ENCODED = b"<EncodingType>url</EncodingType>"
+# Below this the general parser is done before compiled code is even loaded.
+_WORTH_COMPILING_BYTES = 100_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -31,11 +39,41 @@ def read_page(content: bytes, base: str) -> Page:
     Raises:
         StorageError: it is not a whole and consistent listing page.
     """
-    return read_page_as_xml(content, base)
+    start = content.find(_FIRST_ROW) if len(content) >= _WORTH_COMPILING_BYTES else -1
+    if start < 0:
+        return read_page_as_xml(content, base)
+    # Imported here: a small repository never waits for the compiler.
+    from lakesweep.storage.s3_scan import scan_rows
+
+    rows = scan_rows(content, start, base.encode(), is_encoded=_ENCODED in content)
+    if rows is None or content.find(_FIRST_ROW, rows.end) >= 0:
+        return read_page_as_xml(content, base)
+    # What is left without the rows is a small document of its own: the page's words about itself.
+    rest = _read_rest(content[:start] + content[rows.end :], base)
+    return checked_page(_batch(rows), rest.folders, rest.fields)
 
 
 def read_page_as_xml(content: bytes, base: str) -> Page:
     """`read_page` with a general XML parser: the slow road for whatever the fast one does not know."""
+    rest = _read_rest(content, base)
+    return checked_page(
+        listing_batch(rest.keys, rest.sizes, rest.times, rest.etags), rest.folders, rest.fields
+    )
+
+
+@dataclass(slots=True)
+class _Parsed:
+    """A page as plain lists."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    folders: list[str] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    times: list[int | None] = field(default_factory=list)
+    etags: list[str | None] = field(default_factory=list)
+
+
+def _read_rest(content: bytes, base: str) -> _Parsed:
     try:
         root = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
@@ -44,33 +82,46 @@ def read_page_as_xml(content: bytes, base: str) -> Page:
         ) from error
     if _name(root) != "ListBucketResult":
         raise StorageError(f"a listing page is a {_name(root)!r}; nothing was taken from it.")
-    fields = {_name(child): child.text or "" for child in root}
-    is_encoded = fields.get("EncodingType") == "url"
+    page = _Parsed({_name(child): child.text or "" for child in root})
+    is_encoded = page.fields.get("EncodingType") == "url"
 
     def key_of(text: str | None) -> str:
         key = unquote_plus(text or "", errors="strict") if is_encoded else text or ""
         return relative_key(key, base)
 
-    keys: list[str] = []
-    sizes: list[int] = []
-    times: list[int | None] = []
-    etags: list[str | None] = []
-    folders: list[str] = []
     try:
         for child in root:
             if _name(child) == "Contents":
                 row = {_name(part): part.text for part in child}
-                keys.append(key_of(row["Key"]))
-                sizes.append(int(row["Size"] or ""))
-                times.append(_microseconds(row.get("LastModified")))
-                etags.append(row.get("ETag"))
+                page.keys.append(key_of(row["Key"]))
+                page.sizes.append(int(row["Size"] or ""))
+                page.times.append(_microseconds(row.get("LastModified")))
+                page.etags.append(row.get("ETag"))
             elif _name(child) == "CommonPrefixes":
-                folders.extend(key_of(part.text) for part in child if _name(part) == "Prefix")
+                page.folders.extend(key_of(part.text) for part in child if _name(part) == "Prefix")
     except (KeyError, ValueError) as error:
         raise StorageError(
             f"a listing page has a bad entry ({error}); nothing was taken from it."
         ) from error
-    return checked_page(listing_batch(keys, sizes, times, etags), folders, fields)
+    return page
+
+
+def _batch(rows: ScannedRows) -> pa.RecordBatch:
+    keys = _strings(rows.key_offsets, rows.keys)
+    etags = _strings(rows.etag_offsets, rows.etags)
+    times = pa.array(rows.times_us).cast(pa.timestamp("us", "UTC"))
+    return pa.RecordBatch.from_arrays(
+        [keys, pa.array(rows.sizes), times, etags, pa.array(rows.is_odd)], schema=LISTING_SCHEMA
+    )
+
+
+def _strings(offsets: Any, data: Any) -> pa.StringArray:
+    array = pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise StorageError(f"a listing page holds a key that is no text ({error}).") from error
+    return array
 
 
 def checked_page(objects: pa.RecordBatch, folders: Sequence[str], fields: dict[str, str]) -> Page:

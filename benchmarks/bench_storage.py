@@ -1,0 +1,216 @@
+"""Listing and bulk delete against boto3, on a loopback S3 server that answers by arithmetic.
+
+Every figure is a ratio of two runs in the same minute on the same machine. boto3 is measured on fewer keys (it reads a
+page at a time, so its rate does not depend on how many follow) and compared by keys per second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from computed_keys import ComputedKeys
+from lakesweep.domain.location import Location
+from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store, split_keyspace
+
+_PREFIX = "repo/data/"
+_LISTED = 1_000_000
+_DELETED = 200_000
+_BOTO3_LISTED = 50_000
+_BOTO3_DELETED = 50_000
+_MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One promise and what came out."""
+
+    what: str
+    ours_per_second: float
+    theirs_per_second: float
+    at_least: float
+
+    @property
+    def is_kept(self) -> bool:
+        return self.ours_per_second >= self.at_least * self.theirs_per_second
+
+    def __str__(self) -> str:
+        ratio = self.ours_per_second / self.theirs_per_second
+        verdict = "ok" if self.is_kept else "TOO SLOW"
+        return (
+            f"{self.what}: {ratio:.1f}× boto3 (at least {self.at_least:g}×) {verdict}: "
+            f"{self.ours_per_second:,.0f} keys/s against {self.theirs_per_second:,.0f} keys/s"
+        )
+
+
+@contextmanager
+def loopback(objects: int) -> Iterator[str]:
+    """The server in a process of its own, so that its work is not counted as ours."""
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("s3_loopback.py")),
+        "--objects",
+        str(objects),
+    ]
+    with subprocess.Popen(
+        [*command, "--prefix", _PREFIX], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def store_at(url: str) -> ObjectStore:
+    options = StorageOptions(
+        s3_endpoint=url,
+        s3_access_key_id="key",
+        s3_secret_access_key="secret",
+        s3_region="us-east-1",
+    )
+    return open_store(Location.parse("s3://lake/repo"), options)
+
+
+def boto3_at(url: str) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="key",
+        aws_secret_access_key="secret",
+        config=Config(s3={"addressing_style": "path"}, proxies={}),
+    )
+
+
+def keys_per_second(count: int, work: Callable[[], int], repeats: int = 3) -> float:
+    """The best of some runs; each must give `count` keys."""
+    best = float("inf")
+    for _ in range(repeats):
+        started = time.perf_counter()
+        found = work()
+        best = min(best, time.perf_counter() - started)
+        if found != count:
+            raise SystemExit(f"{found} keys where {count} were expected")
+    return count / best
+
+
+def list_ours(store: ObjectStore) -> int:
+    return sum(batch.num_rows for batch in store.list("data/"))
+
+
+def list_ours_split(store: ObjectStore) -> int:
+    ranges = split_keyspace(store, "data/", 16)
+    return sum(batch.num_rows for _, batch in store.list_ranges(ranges))
+
+
+def list_boto3(client: Any) -> int:
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket="lake", Prefix=_PREFIX, PaginationConfig={"MaxItems": _BOTO3_LISTED}
+    )
+    return sum(len(page["Contents"]) for page in pages)
+
+
+def delete_boto3(client: Any, keys: list[str]) -> int:
+    done = 0
+    for first in range(0, len(keys), 1000):
+        batch = [{"Key": key} for key in keys[first : first + 1000]]
+        answer = client.delete_objects(Bucket="lake", Delete={"Objects": batch, "Quiet": True})
+        done += len(batch) - len(answer.get("Errors", ()))
+    return done
+
+
+def delete_ours(store: ObjectStore, keys: list[str]) -> int:
+    return sum(outcome.status is DeleteStatus.GONE for outcome in store.delete_many(keys))
+
+
+def server_ceiling(url: str) -> float:
+    """Keys per second that the server sends to clients that throw the pages away."""
+    host = url.removeprefix("http://")
+    pages = 250
+
+    def fetch(_: int) -> None:
+        connection = http.client.HTTPConnection(host)
+        for _ in range(pages):
+            connection.request("GET", f"/lake?list-type=2&prefix={_PREFIX}&encoding-type=url")
+            connection.getresponse().read()
+        connection.close()
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(fetch, range(4)))
+    return 4 * pages * 1000 / (time.perf_counter() - started)
+
+
+def listing_memory_mib(url: str) -> float:
+    """Peak memory of a process that lists everything and keeps nothing."""
+    command = [sys.executable, __file__, "--only-list", url]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def measure_listing(url: str) -> list[Ratio]:
+    store, client = store_at(url), boto3_at(url)
+    list_ours(store)  # compiles or loads the page reader
+    theirs = keys_per_second(_BOTO3_LISTED, lambda: list_boto3(client), repeats=2)
+    ours = keys_per_second(_LISTED, lambda: list_ours(store))
+    split = keys_per_second(_LISTED, lambda: list_ours_split(store))
+    return [
+        Ratio("listing 1M keys of one flat prefix, page after page", ours, theirs, 20),
+        Ratio("listing 1M keys of one flat prefix, split in 16", split, theirs, 20),
+    ]
+
+
+def measure_deleting(url: str) -> list[Ratio]:
+    computed = ComputedKeys(_PREFIX, 1, _DELETED)
+    keys = [computed.key(index) for index in range(_DELETED)]
+    relative = [key.removeprefix("repo/") for key in keys]
+    store, client = store_at(url), boto3_at(url)
+    theirs = keys_per_second(_BOTO3_DELETED, lambda: delete_boto3(client, keys[:_BOTO3_DELETED]))
+    ours = keys_per_second(_DELETED, lambda: delete_ours(store, relative))
+    return [Ratio("bulk delete of 200k keys, one outcome each", ours, theirs, 5)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only-list", metavar="URL", help="list everything there, print peak MiB")
+    arguments = parser.parse_args()
+    if arguments.only_list:
+        list_ours_split(store_at(arguments.only_list))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _MIB)
+        return
+    print(
+        f"{os.cpu_count()} cores, Python {sys.version.split()[0]}; boto3 on {_BOTO3_LISTED:,} keys, by rate"
+    )
+    with loopback(_LISTED) as url:
+        print(f"server's own ceiling: {server_ceiling(url):,.0f} keys/s in pages thrown away")
+        ratios = measure_listing(url) + measure_deleting(url)
+        is_kept = all(ratio.is_kept for ratio in ratios)
+        for ratio in ratios:
+            print(ratio)
+        memory = listing_memory_mib(url)
+    with loopback(4 * _LISTED) as url:
+        memory_of_more = listing_memory_mib(url)
+    print(
+        f"peak memory while listing 1M keys: {memory:.0f} MiB (under 300); 4M keys: {memory_of_more:.0f} MiB"
+    )
+    if not is_kept or memory >= 300 or memory_of_more >= 300:
+        raise SystemExit("a promise was not kept")
+
+
+if __name__ == "__main__":
+    main()

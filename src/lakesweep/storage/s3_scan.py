@@ -1,0 +1,373 @@
+"""The hot part of a listing page, compiled: a run of `<Contents>` elements to columns.
+
+It reads the plain form that servers send and nothing else. Whatever it does not know (entities in a key, a missing or
+repeated element, an odd time) makes it give up, and the general XML parser reads that page. Every index is compared
+with the buffer's end before it is used, because compiled code checks none by itself.
+
+All compiled functions stand in this one file: numba's cache is thrown away when the file changes, and only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+_OPEN = np.frombuffer(b"<Contents>", np.uint8)
+_CLOSE = np.frombuffer(b"</Contents>", np.uint8)
+_KEY = np.frombuffer(b"<Key>", np.uint8)
+_SIZE = np.frombuffer(b"<Size>", np.uint8)
+_TIME = np.frombuffer(b"<LastModified>", np.uint8)
+_ETAG = np.frombuffer(b"<ETag>", np.uint8)
+_QUOT = np.frombuffer(b"&quot;", np.uint8)
+_QUOT_NUMBER = np.frombuffer(b"&#34;", np.uint8)
+
+_LESS, _GREATER, _SLASH, _AND = ord("<"), ord(">"), ord("/"), ord("&")
+_PERCENT, _PLUS, _SPACE, _DOT, _ZERO = ord("%"), ord("+"), ord(" "), ord("."), ord("0")
+_NO_TIME = -(1 << 62)
+_MICROSECONDS = 1_000_000
+_SHORTEST_ROW = 60
+_GIVE_UP = -1
+
+Compiled = TypeVar("Compiled", bound=Callable[..., object])
+
+
+def jitted(function: Compiled) -> Compiled:
+    """Compiles `function` on its first call; others may run while it does its work."""
+    return cast(Compiled, numba.njit(cache=True, nogil=True)(function))
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedRows:
+    """Columns of a run of `<Contents>`, and where in the page the run ends."""
+
+    end: int
+    keys: Bytes
+    key_offsets: npt.NDArray[np.int32]
+    sizes: Ints
+    times_us: Ints
+    etags: Bytes
+    etag_offsets: npt.NDArray[np.int32]
+    is_odd: npt.NDArray[np.bool_]
+
+
+def scan_rows(page: bytes, start: int, base: bytes, *, is_encoded: bool) -> ScannedRows | None:
+    """The rows of the run that begins at `start`, keys relative to `base`; None when it is not in the plain form."""
+    text = np.frombuffer(page, np.uint8)
+    room = len(page) - start
+    capacity = room // _SHORTEST_ROW + 1
+    keys, etags = np.empty(room, np.uint8), np.empty(room, np.uint8)
+    key_offsets, etag_offsets = np.zeros(capacity + 1, np.int32), np.zeros(capacity + 1, np.int32)
+    sizes, times_us = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    is_odd = np.empty(capacity, np.bool_)
+    count, end = _scan(
+        text,
+        start,
+        np.frombuffer(base, np.uint8),
+        is_encoded,
+        keys,
+        key_offsets,
+        sizes,
+        times_us,
+        etags,
+        etag_offsets,
+        is_odd,
+    )
+    if count == _GIVE_UP:
+        return None
+    return ScannedRows(
+        end=end,
+        keys=keys[: key_offsets[count]].copy(),
+        key_offsets=key_offsets[: count + 1].copy(),
+        sizes=sizes[:count].copy(),
+        times_us=times_us[:count].copy(),
+        etags=etags[: etag_offsets[count]].copy(),
+        etag_offsets=etag_offsets[: count + 1].copy(),
+        is_odd=is_odd[:count].copy(),
+    )
+
+
+@jitted
+def _scan(
+    text: Bytes,
+    at: int,
+    base: Bytes,
+    is_encoded: bool,
+    keys: Bytes,
+    key_offsets: npt.NDArray[np.int32],
+    sizes: Ints,
+    times_us: Ints,
+    etags: Bytes,
+    etag_offsets: npt.NDArray[np.int32],
+    is_odd: npt.NDArray[np.bool_],
+) -> tuple[int, int]:
+    """(rows, end of the run), or (-1, 0)."""
+    row = 0
+    while _begins(text, at, _OPEN):
+        if row >= len(sizes):
+            return _GIVE_UP, 0
+        at += len(_OPEN)
+        key_end, etag_end = -1, -1
+        size, time_us = np.int64(-1), np.int64(_NO_TIME)
+        while not _begins(text, at, _CLOSE):
+            if _begins(text, at, _KEY):
+                at += len(_KEY)
+                stop = _find(text, at, _LESS)
+                if key_end >= 0 or stop < 0:
+                    return _GIVE_UP, 0
+                key_end = _copy_key(text, at, stop, base, is_encoded, keys, key_offsets[row])
+                if key_end < 0:
+                    return _GIVE_UP, 0
+                is_odd[row] = _is_odd(keys, key_offsets[row], key_end)
+                at = _after_close(text, stop, _KEY)
+            elif _begins(text, at, _SIZE):
+                at += len(_SIZE)
+                stop = _find(text, at, _LESS)
+                if size >= 0 or stop < 0:
+                    return _GIVE_UP, 0
+                size = _number(text, at, stop)
+                if size < 0:
+                    return _GIVE_UP, 0
+                at = _after_close(text, stop, _SIZE)
+            elif _begins(text, at, _TIME):
+                at += len(_TIME)
+                stop = _find(text, at, _LESS)
+                if time_us != _NO_TIME or stop < 0:
+                    return _GIVE_UP, 0
+                time_us = _microseconds(text, at, stop)
+                if time_us == _NO_TIME:
+                    return _GIVE_UP, 0
+                at = _after_close(text, stop, _TIME)
+            elif _begins(text, at, _ETAG):
+                at += len(_ETAG)
+                stop = _find(text, at, _LESS)
+                if etag_end >= 0 or stop < 0:
+                    return _GIVE_UP, 0
+                etag_end = _copy_etag(text, at, stop, etags, etag_offsets[row])
+                if etag_end < 0:
+                    return _GIVE_UP, 0
+                at = _after_close(text, stop, _ETAG)
+            else:
+                at = _after_other(text, at)
+            if at < 0:
+                return _GIVE_UP, 0
+        if key_end < 0 or etag_end < 0 or size < 0 or time_us == _NO_TIME:
+            return _GIVE_UP, 0
+        key_offsets[row + 1], etag_offsets[row + 1] = key_end, etag_end
+        sizes[row], times_us[row] = size, time_us
+        row += 1
+        at += len(_CLOSE)
+    return row, at
+
+
+@jitted
+def _begins(text: Bytes, at: int, word: Bytes) -> bool:
+    if at < 0 or at + len(word) > len(text):
+        return False
+    for offset in range(len(word)):  # noqa: SIM110 - a generator does not compile
+        if text[at + offset] != word[offset]:
+            return False
+    return True
+
+
+@jitted
+def _find(text: Bytes, at: int, letter: int) -> int:
+    for place in range(at, len(text)):
+        if text[place] == letter:
+            return place
+    return -1
+
+
+@jitted
+def _after_close(text: Bytes, at: int, opening: Bytes) -> int:
+    """The place after the closing tag that belongs to `opening` and must stand at `at`; else -1."""
+    if at + len(opening) + 1 > len(text) or text[at] != _LESS or text[at + 1] != _SLASH:
+        return -1
+    for offset in range(1, len(opening)):
+        if text[at + 1 + offset] != opening[offset]:
+            return -1
+    return at + len(opening) + 1
+
+
+@jitted
+def _after_other(text: Bytes, at: int) -> int:
+    """The place after an element that we do not need: `<name>…</name>`, no attributes; else -1."""
+    if at < 0 or at >= len(text) or text[at] != _LESS:
+        return -1
+    stop = _find(text, at, _GREATER)
+    if stop < 0 or stop == at + 1:
+        return -1
+    opening = text[at : stop + 1]
+    for place in range(1, len(opening) - 1):
+        if opening[place] == _SLASH or opening[place] == _SPACE or opening[place] == _LESS:
+            return -1
+    place = stop + 1
+    while True:
+        place = _find(text, place, _LESS)
+        if place < 0:
+            return -1
+        end = _after_close(text, place, opening)
+        if end >= 0:
+            return end
+        if _begins(text, place, _CLOSE) or _begins(text, place, _OPEN):
+            return -1
+        place += 1
+
+
+@jitted
+def _hex(letter: np.int64) -> np.int64:
+    if 48 <= letter <= 57:
+        return letter - 48
+    if 65 <= letter <= 70:
+        return letter - 55
+    if 97 <= letter <= 102:
+        return letter - 87
+    return np.int64(-1)
+
+
+@jitted
+def _copy_key(
+    text: Bytes, at: int, stop: int, base: Bytes, is_encoded: bool, keys: Bytes, to: int
+) -> int:
+    """Decodes the key in `text[at:stop]` to `keys[to:]` without `base`; where it ends, or -1."""
+    known = 0
+    while at < stop:
+        letter = np.int64(text[at])
+        if letter == _AND or letter < _SPACE:
+            return -1
+        if is_encoded and letter == _PERCENT:
+            if at + 2 >= stop:
+                return -1
+            high, low = _hex(np.int64(text[at + 1])), _hex(np.int64(text[at + 2]))
+            if high < 0 or low < 0:
+                return -1
+            letter = high * 16 + low
+            at += 2
+        elif is_encoded and letter == _PLUS:
+            letter = np.int64(_SPACE)
+        at += 1
+        if known < len(base):
+            if letter != base[known]:
+                return -1
+            known += 1
+        else:
+            if to >= len(keys):
+                return -1
+            keys[to] = letter
+            to += 1
+    return to if known == len(base) else -1
+
+
+@jitted
+def _is_odd(keys: Bytes, start: int, end: int) -> bool:
+    """`keys.is_odd_key` on UTF-8."""
+    length, dots = 0, 0
+    for place in range(start, end):
+        letter = keys[place]
+        if letter < _SPACE or letter == 0x7F:
+            return True
+        if (
+            letter >= 0xBD
+            and letter <= 0xBF
+            and place >= start + 2
+            and keys[place - 1] == 0xBF
+            and keys[place - 2] == 0xEF
+        ):
+            return True
+        if letter == _SLASH:
+            if length == dots and length <= 2:
+                return True
+            length, dots = 0, 0
+        else:
+            length += 1
+            if letter == _DOT:
+                dots += 1
+    return length == dots and length <= 2
+
+
+@jitted
+def _number(text: Bytes, at: int, stop: int) -> np.int64:
+    if stop <= at or stop - at > 18:
+        return np.int64(-1)
+    value = np.int64(0)
+    for place in range(at, stop):
+        digit = np.int64(text[place]) - _ZERO
+        if digit < 0 or digit > 9:
+            return np.int64(-1)
+        value = value * 10 + digit
+    return value
+
+
+@jitted
+def _microseconds(text: Bytes, at: int, stop: int) -> np.int64:
+    """Of `2024-01-02T03:04:05[.678]Z` since 1970; `_NO_TIME` when it is anything else."""
+    if stop - at < 20 or text[stop - 1] != 90:
+        return np.int64(_NO_TIME)
+    if text[at + 4] != 45 or text[at + 7] != 45 or text[at + 10] != 84:
+        return np.int64(_NO_TIME)
+    if text[at + 13] != 58 or text[at + 16] != 58:
+        return np.int64(_NO_TIME)
+    year, month = _number(text, at, at + 4), _number(text, at + 5, at + 7)
+    day, hour = _number(text, at + 8, at + 10), _number(text, at + 11, at + 13)
+    minute, second = _number(text, at + 14, at + 16), _number(text, at + 17, at + 19)
+    if year < 1 or month < 1 or month > 12 or day < 1 or hour < 0 or hour > 23:
+        return np.int64(_NO_TIME)
+    if minute < 0 or minute > 59 or second < 0 or second > 59:
+        return np.int64(_NO_TIME)
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days_in_month = 31 - (month == 4 or month == 6 or month == 9 or month == 11)
+    if month == 2:
+        days_in_month = 28 + is_leap
+    if day > days_in_month:
+        return np.int64(_NO_TIME)
+    fraction = np.int64(0)
+    if stop - at > 20:
+        digits = stop - 1 - (at + 20)
+        if text[at + 19] != _DOT or digits < 1 or digits > 6:
+            return np.int64(_NO_TIME)
+        fraction = _number(text, at + 20, stop - 1)
+        if fraction < 0:
+            return np.int64(_NO_TIME)
+        for _ in range(6 - digits):
+            fraction *= 10
+    elif stop - at != 20:
+        return np.int64(_NO_TIME)
+    # Days since 1970 in the civil calendar, with years that begin in March so that leap days come last.
+    years = year - (1 if month <= 2 else 0)
+    era = years // 400
+    year_of_era = years - era * 400
+    day_of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    days = era * 146097 + day_of_era - 719468
+    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return seconds * _MICROSECONDS + fraction
+
+
+@jitted
+def _copy_etag(text: Bytes, at: int, stop: int, etags: Bytes, to: int) -> int:
+    """Copies the etag with its quotes; where it ends, or -1."""
+    while at < stop:
+        if to >= len(etags):
+            return -1
+        if text[at] == _AND:
+            etags[to] = 34
+            if _begins(text, at, _QUOT):
+                at += len(_QUOT)
+            elif _begins(text, at, _QUOT_NUMBER):
+                at += len(_QUOT_NUMBER)
+            else:
+                return -1
+        elif text[at] < _SPACE or text[at] > 126:
+            return -1
+        else:
+            etags[to] = text[at]
+            at += 1
+        to += 1
+    return to
