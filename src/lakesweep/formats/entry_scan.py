@@ -11,11 +11,21 @@ from lakesweep.formats.octets import Bytes, copy_bytes, read_varint
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.blocks import unpack_block, walk_block
 
-__all__ = ["FOUND_FIELDS", "read_value", "scan_addresses", "scan_hashes"]
+__all__ = [
+    "ADDRESS_SIZE",
+    "ADDRESS_START",
+    "ADDRESS_TYPE",
+    "FOUND_FIELDS",
+    "RELATIVE",
+    "SECONDS",
+    "read_value",
+    "scan_addresses",
+    "scan_hashes",
+]
 
 Ints = npt.NDArray[np.int64]
 
-# What `_read_entry` finds, by place.
+# What `read_value` finds, by place.
 ADDRESS_START, ADDRESS_SIZE, ADDRESS_TYPE, SIZE, SECONDS, NANOS, HAS_TIME, FOUND_FIELDS = range(8)
 BY_PREFIX, RELATIVE, FULL = range(3)
 

@@ -48,8 +48,8 @@ def _cache_folder() -> Path:
     else:
         parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakesweep"
     # Code compiled with numba's own bounds checks must not be taken for code without, nor the other way round.
-    checked = "-checked" if _settings.BOUNDSCHECK else ""
-    return parent / f"jit-{_digest_of_sources()}{checked}"
+    manner = f"-opt{int(_settings.OPT)}" + ("-checked" if _settings.BOUNDSCHECK else "")
+    return parent / f"jit-{_digest_of_sources()}{manner}"
 
 
 def _digest_of_sources() -> str:

@@ -23,6 +23,11 @@ class Records:
     value_offsets: Ints
     values: Bytes
 
+    def __post_init__(self) -> None:
+        # Values do not change. It also gives compiled code one type of array to be compiled for.
+        for array in (self.key_offsets, self.keys, self.value_offsets, self.values):
+            array.flags.writeable = False
+
     @classmethod
     def from_columns(cls, keys: Sequence[bytes], values: Sequence[bytes]) -> Records:
         """Records from two lists of equal length."""
