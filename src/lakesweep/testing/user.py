@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,11 +16,18 @@ class User:
 
     api: httpx.Client
     repository: str
+    clock: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
     @classmethod
-    def create(cls, api: httpx.Client, repository: str, namespace: str) -> User:
+    def create(
+        cls,
+        api: httpx.Client,
+        repository: str,
+        namespace: str,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> User:
         """A new repository and its user."""
-        user = cls(api, repository)
+        user = cls(api, repository, clock)
         user._ask("POST", "", json={"name": repository, "storage_namespace": namespace}, root=True)
         return user
 
@@ -50,7 +57,7 @@ class User:
 
     def commit(self, branch: str, *, days: float = 0, message: str = "commit") -> str:
         """Commit as of so many days ago."""
-        date = datetime.now(UTC) - timedelta(days=days)
+        date = self.clock() - timedelta(days=days)
         body = {"message": message, "date": int(date.timestamp())}
         return str(self._ask("POST", f"/branches/{branch}/commits", json=body).json()["id"])
 
@@ -66,8 +73,21 @@ class User:
     def reset(self, branch: str) -> None:
         self._ask("PUT", f"/branches/{branch}", json={"type": "reset"})
 
+    def hard_reset(self, branch: str, ref: str) -> None:
+        self._ask("PUT", f"/branches/{branch}/hard_reset", params={"ref": ref})
+
+    def clear_rules(self) -> None:
+        self._ask("DELETE", "/settings/gc_rules")
+
     def merge(self, source: str, target: str) -> None:
         self._ask("POST", f"/refs/{source}/merge/{target}", json={})
+
+    def merge_base(self, source: str, target: str) -> str:
+        answer = self._ask("GET", f"/refs/{source}/merge/{target}")
+        return str(answer.json()["base_commit_id"])
+
+    def head(self, branch: str) -> str:
+        return str(self._ask("GET", f"/branches/{branch}").json()["commit_id"])
 
     def revert(self, branch: str, ref: str) -> None:
         self._ask("POST", f"/branches/{branch}/revert", json={"ref": ref, "parent_number": 0})
@@ -122,5 +142,9 @@ class User:
         route = "/repositories" if root else f"/repositories/{self.repository}{path}"
         answer = self.api.request(method, route, **options)
         if answer.status_code >= 400:
-            raise AssertionError(f"{method} {route}: {answer.status_code} {answer.text}")
+            raise RefusedError(f"{method} {route}: {answer.status_code} {answer.text}")
         return answer
+
+
+class RefusedError(AssertionError):
+    """The server refused what the user asked."""
