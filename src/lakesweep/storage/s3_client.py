@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
-from xml.etree import ElementTree
 
 import botocore.session
 from botocore.auth import S3SigV4Auth
@@ -16,8 +15,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import ConfigError, LakesweepError, StorageError
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import botocore_errors_translated, error_from_reply
 
 if TYPE_CHECKING:
@@ -144,14 +144,12 @@ def error_of(reply: Reply, what: str) -> LakesweepError:
     """The error that a reply stands for; S3 also sends some inside a 200."""
     code = message = ""
     try:
-        root = ElementTree.fromstring(reply.content) if reply.content else None
-    except ElementTree.ParseError:
-        root = None
-    if root is not None:
-        for element in root.iter():
-            name = element.tag.rpartition("}")[2]
-            if name == "Code":
-                code = element.text or ""
-            elif name == "Message":
-                message = element.text or ""
+        elements = parsed_xml(reply.content, what).iter() if reply.content else ()
+    except StorageError:
+        elements = ()  # A proxy's page, say; the status speaks for itself.
+    for element in elements:
+        if local_name(element) == "Code":
+            code = element.text or ""
+        elif local_name(element) == "Message":
+            message = element.text or ""
     return error_from_reply(reply.status, code, message, what)

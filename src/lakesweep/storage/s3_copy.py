@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 from lakesweep.errors import StorageError
 from lakesweep.storage.s3_client import Reply, S3Client, error_of
+from lakesweep.storage.s3_xml import local_name, parsed_xml
 
 _LARGEST_SINGLE_COPY = 5 << 30
 _PART_BYTES = 1 << 30
@@ -62,19 +63,14 @@ def _ranges(size: int, part_bytes: int) -> Iterator[str]:
 
 def _told(reply: Reply, what: str) -> ElementTree.Element:
     """The answer's root; a copy that failed half-way is an error inside a 200."""
-    try:
-        root = ElementTree.fromstring(reply.content)
-    except ElementTree.ParseError as error:
-        raise StorageError(
-            f"{what}: the answer is no XML ({error}); the copy can't be relied on."
-        ) from error
-    if root.tag.rpartition("}")[2] == "Error":
+    root = parsed_xml(reply.content, what)
+    if local_name(root) == "Error":
         raise error_of(Reply(0, reply.headers, reply.content), what)
     return root
 
 
 def _field(reply: Reply, name: str, what: str) -> str:
     for element in _told(reply, what).iter():
-        if element.tag.rpartition("}")[2] == name and element.text:
+        if local_name(element) == name and element.text:
             return element.text
     raise StorageError(f"{what}: the answer holds no {name}; the copy was not made.")

@@ -7,11 +7,11 @@ import hashlib
 import re
 from collections.abc import Sequence
 from itertools import repeat
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
+from lakesweep.errors import StorageDeniedError, ThrottledError
 from lakesweep.storage.s3_client import Reply, S3Client, error_of
+from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 
@@ -47,24 +47,19 @@ def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[Del
 
 
 def _outcomes(reply: Reply, what: str, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
-    try:
-        root = ElementTree.fromstring(reply.content)
-    except ElementTree.ParseError as error:
-        raise StorageError(
-            f"{what}: the answer is no XML ({error}); the keys' fate is unknown."
-        ) from error
-    if _name(root) == "Error":
+    root = parsed_xml(reply.content, what)
+    if local_name(root) == "Error":
         raise error_of(Reply(0, reply.headers, reply.content), what)
     told: dict[str, DeleteOutcome] = {}
     for child in root:
-        fields = {_name(part): part.text or "" for part in child}
+        fields = {local_name(part): part.text or "" for part in child}
         key = fields.get("Key", "")
         if not key.startswith(base):
             continue
         relative = key[len(base) :]
-        if _name(child) == "Deleted":
+        if local_name(child) == "Deleted":
             told.setdefault(relative, DeleteOutcome(relative, DeleteStatus.GONE))
-        elif _name(child) == "Error":
+        elif local_name(child) == "Error":
             told[relative] = _refused(relative, fields.get("Code", ""), fields.get("Message", ""))
     unknown = "the store's answer does not name this key, so its fate is unknown"
     return [told.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, unknown) for key in keys]
@@ -77,7 +72,3 @@ def _refused(key: str, code: str, message: str) -> DeleteOutcome:
     if isinstance(error, ThrottledError):
         return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
     return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]

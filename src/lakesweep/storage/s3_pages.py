@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
-from xml.etree import ElementTree
 
 import pyarrow as pa
 
 from lakesweep.errors import StorageError
+from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.values import LISTING_SCHEMA, listing_batch
 
 if TYPE_CHECKING:
@@ -74,15 +74,10 @@ class _Parsed:
 
 
 def _read_rest(content: bytes, base: str) -> _Parsed:
-    try:
-        root = ElementTree.fromstring(content)
-    except ElementTree.ParseError as error:
-        raise StorageError(
-            f"a listing page is no XML ({error}); nothing was taken from it."
-        ) from error
-    if _name(root) != "ListBucketResult":
-        raise StorageError(f"a listing page is a {_name(root)!r}; nothing was taken from it.")
-    page = _Parsed({_name(child): child.text or "" for child in root})
+    root = parsed_xml(content, "listing")
+    if local_name(root) != "ListBucketResult":
+        raise StorageError(f"a listing page is a {local_name(root)!r}; nothing was taken from it.")
+    page = _Parsed({local_name(child): child.text or "" for child in root})
     is_encoded = page.fields.get("EncodingType") == "url"
 
     def key_of(text: str | None) -> str:
@@ -91,14 +86,16 @@ def _read_rest(content: bytes, base: str) -> _Parsed:
 
     try:
         for child in root:
-            if _name(child) == "Contents":
-                row = {_name(part): part.text for part in child}
+            if local_name(child) == "Contents":
+                row = {local_name(part): part.text for part in child}
                 page.keys.append(key_of(row["Key"]))
                 page.sizes.append(int(row["Size"] or ""))
                 page.times.append(_microseconds(row.get("LastModified")))
                 page.etags.append(row.get("ETag"))
-            elif _name(child) == "CommonPrefixes":
-                page.folders.extend(key_of(part.text) for part in child if _name(part) == "Prefix")
+            elif local_name(child) == "CommonPrefixes":
+                page.folders.extend(
+                    key_of(part.text) for part in child if local_name(part) == "Prefix"
+                )
     except (KeyError, ValueError) as error:
         raise StorageError(
             f"a listing page has a bad entry ({error}); nothing was taken from it."
@@ -152,10 +149,6 @@ def relative_key(key: str, base: str) -> str:
             f"a listing under {base!r} holds the key {key!r}; nothing was taken from it."
         )
     return key[len(base) :]
-
-
-def _name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]
 
 
 def _microseconds(text: str | None) -> int | None:

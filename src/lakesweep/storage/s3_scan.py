@@ -188,7 +188,9 @@ def _find(text: Bytes, at: int, letter: int) -> int:
 @jitted
 def _after_close(text: Bytes, at: int, opening: Bytes) -> int:
     """The place after the closing tag that belongs to `opening` and must stand at `at`; else -1."""
-    if at + len(opening) + 1 > len(text) or text[at] != _LESS or text[at + 1] != _SLASH:
+    if at < 0 or at + len(opening) + 1 > len(text):
+        return -1
+    if text[at] != _LESS or text[at + 1] != _SLASH:
         return -1
     for offset in range(1, len(opening)):
         if text[at + 1 + offset] != opening[offset]:
@@ -197,28 +199,55 @@ def _after_close(text: Bytes, at: int, opening: Bytes) -> int:
 
 
 @jitted
-def _after_other(text: Bytes, at: int) -> int:
-    """The place after an element that we do not need: `<name>…</name>`, no attributes; else -1."""
+def _after_name(text: Bytes, at: int) -> int:
+    """The place after an opening tag `<name>` of letters and digits alone; else -1."""
     if at < 0 or at >= len(text) or text[at] != _LESS:
         return -1
-    stop = _find(text, at, _GREATER)
-    if stop < 0 or stop == at + 1:
+    place = at + 1
+    while place < len(text) and _is_letter(text[place]):
+        place += 1
+    return place + 1 if place > at + 1 and place < len(text) and text[place] == _GREATER else -1
+
+
+@jitted
+def _is_letter(letter: int) -> bool:
+    return 48 <= letter <= 57 or 65 <= letter <= 90 or 97 <= letter <= 122
+
+
+@jitted
+def _after_text(text: Bytes, at: int) -> int:
+    """The next `<` after plain ASCII text; else -1."""
+    while 0 <= at < len(text) and text[at] != _LESS:
+        if text[at] == _AND or text[at] < _SPACE or text[at] > 126:
+            return -1
+        at += 1
+    return at if 0 <= at < len(text) else -1
+
+
+@jitted
+def _after_leaf(text: Bytes, at: int) -> int:
+    """The place after `<name>text</name>`; else -1."""
+    inside = _after_name(text, at)
+    if inside < 0:
         return -1
-    opening = text[at : stop + 1]
-    for place in range(1, len(opening) - 1):
-        if opening[place] == _SLASH or opening[place] == _SPACE or opening[place] == _LESS:
-            return -1
-    place = stop + 1
-    while True:
-        place = _find(text, place, _LESS)
-        if place < 0:
-            return -1
+    return _after_close(text, _after_text(text, inside), text[at:inside])
+
+
+@jitted
+def _after_other(text: Bytes, at: int) -> int:
+    """The place after an element that we do not need, which may hold text or leaves; else -1."""
+    inside = _after_name(text, at)
+    if inside < 0:
+        return -1
+    opening = text[at:inside]
+    place = inside
+    while place >= 0:
+        place = _after_text(text, place)
         end = _after_close(text, place, opening)
         if end >= 0:
             return end
-        if _begins(text, place, _CLOSE) or _begins(text, place, _OPEN):
-            return -1
-        place += 1
+        place = _after_leaf(text, place)
+    return -1
 
 
 @jitted

@@ -1,0 +1,54 @@
+"""Work in parallel behind plain iterators."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lakesweep.storage.parallel import merged_streams, ordered_parallel
+
+
+def test_results_keep_the_items_order() -> None:
+    """Whoever finishes first, the first item comes first."""
+    assert list(ordered_parallel(lambda item: item * 2, range(100), 8)) == [
+        (n, 2 * n) for n in range(100)
+    ]
+
+
+def test_an_error_in_one_item_is_raised() -> None:
+    """It is not passed over."""
+    with pytest.raises(ZeroDivisionError):
+        list(ordered_parallel(lambda item: 1 // item, [3, 2, 1, 0], 2))
+
+
+def test_streams_are_merged_whole() -> None:
+    """Every result of every source comes once."""
+    sources = [lambda first=first: iter(range(first, first + 10)) for first in range(0, 1000, 10)]
+    assert sorted(merged_streams(sources, 8, 4)) == list(range(1000))
+    assert list(merged_streams([], 8, 4)) == []
+
+
+def test_one_broken_stream_breaks_the_whole() -> None:
+    """A merged listing never ends early without a word."""
+
+    def broken() -> Iterator[int]:
+        yield 1
+        raise RuntimeError("half-way")
+
+    with pytest.raises(RuntimeError, match="half-way"):
+        list(merged_streams([lambda: iter(range(5)), broken], 2, 1))
+
+
+def test_stopping_early_stops_the_threads() -> None:
+    """No thread is left reading for nobody."""
+
+    def endless() -> Iterator[int]:
+        while True:
+            yield 1
+
+    stream = merged_streams([endless, endless], 2, 2)
+    next(stream)
+    stream.close()  # type: ignore[attr-defined]
+    assert not [thread for thread in threading.enumerate() if thread.name == "lakesweep-list"]
