@@ -1,1 +1,37 @@
 """lakesweep: a garbage collector for versioned data lakes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakesweep.api import backup, collect, mark, restore, resume, sweep
+    from lakesweep.errors import LakesweepError
+    from lakesweep.runs.record import RunRecord, RunStatus
+
+__all__ = [
+    "LakesweepError",
+    "RunRecord",
+    "RunStatus",
+    "backup",
+    "collect",
+    "mark",
+    "restore",
+    "resume",
+    "sweep",
+]
+
+_HOMES = {
+    "LakesweepError": "lakesweep.errors",
+    "RunRecord": "lakesweep.runs.record",
+    "RunStatus": "lakesweep.runs.record",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The public names, loaded when they are asked for: the command line and the lake need only some of it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'lakesweep' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "lakesweep.api")), name)

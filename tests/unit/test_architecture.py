@@ -26,7 +26,8 @@ ALLOWED: dict[str, set[str]] = {
     "engine": {"storage", "formats", "domain"},
     "settings": {"storage", "domain"},
     "runs": {"engine", "catalogs", "storage", "formats", "domain", "settings"},
-    "report": {"domain"},
+    "report": {"domain", "runs"},  # run records only, as a test below says
+    "api": {"runs", "engine", "settings"},
     "lake": {"storage", "formats", "domain"},
     "jobs": {"cli", "runs", "engine", "catalogs", "storage", "formats", "domain", "settings"},
     "cli": {
@@ -102,6 +103,17 @@ def test_imports_follow_the_arrows() -> None:
             if package == "lakesweep" and target and target not in {folder, *COMMON, *allowed}:
                 against.append(f"{module.relative_to(SOURCE)} imports {name}")
     assert against == []
+
+
+def test_reports_see_run_records_only() -> None:
+    """Text, JSON and pages all come from the same record."""
+    seen = {
+        name
+        for module in (SOURCE / "report").glob("*.py")
+        for name, _ in imported_names(module)
+        if name.startswith("lakesweep.runs")
+    }
+    assert seen <= {"lakesweep.runs.record"}
 
 
 def test_libraries_are_named_only_in_their_homes() -> None:

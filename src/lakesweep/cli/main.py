@@ -5,19 +5,27 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import typer
 
+from lakesweep.cli.backup import backup
 from lakesweep.cli.config import config_app
+from lakesweep.cli.gc import gc
+from lakesweep.cli.job import job
+from lakesweep.cli.mark import mark
 from lakesweep.cli.options import EXIT_STATUSES
+from lakesweep.cli.restore import restore
+from lakesweep.cli.rules import rules_app
+from lakesweep.cli.runs import runs_app
 from lakesweep.cli.serve import serve
+from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
 from lakesweep.errors import LakesweepError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
 
-__all__ = ["app", "main"]
+__all__ = ["app", "guarded", "main", "run"]
 
 app = typer.Typer(
     name="lakesweep",
@@ -38,7 +46,15 @@ def lakesweep() -> None:
 
 
 app.command("serve")(serve)
+app.command("gc")(gc)
+app.command("mark")(mark)
+app.command("sweep")(sweep)
+app.command("backup")(backup)
+app.command("restore")(restore)
+app.add_typer(rules_app, name="rules")
+app.add_typer(runs_app, name="runs")
 app.add_typer(config_app, name="config")
+app.command("job")(job)
 app.command("version")(show_version)
 
 # Typer shows one of its errors for a wrong command line and hides the base of them all.
@@ -60,8 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and answer its exit status; failures are told on stderr, masked."""
+    return guarded(lambda: app(arguments, prog_name="lakesweep", standalone_mode=False))
+
+
+def guarded(command: Callable[[], object]) -> int:
+    """Call a command and answer the exit status that its outcome stands for."""
     try:
-        status = app(arguments, prog_name="lakesweep", standalone_mode=False)
+        status = command()
         sys.stdout.flush()
     except LakesweepError as error:
         _tell(f"lakesweep: {error.message}")
@@ -76,7 +97,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 (the last stop: what nobody foresaw is a bug of ours, and says so)
-        _tell_bug(error, arguments)
+        _tell_bug(error)
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
         _tell("lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on.")
@@ -94,7 +115,7 @@ def _tell_wrong_use(error: Exception) -> None:
         _tell(f"lakesweep: {message}")
 
 
-def _tell_bug(error: Exception, arguments: list[str]) -> None:
+def _tell_bug(error: Exception) -> None:
     versions = ", ".join(f"{part} {number}" for part, number in installed_versions().items())
     _tell("".join(traceback.format_exception(error)).rstrip())
     _tell(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -23,11 +24,23 @@ from lakesweep.settings.declared import SETTINGS, Group, Setting
 if TYPE_CHECKING:
     from lakesweep.settings.values import OutputSettings
 
-__all__ = ["EXIT_STATUSES", "Region", "Repo", "chosen_settings", "set_up_logging", "with_settings"]
+__all__ = [
+    "EXIT_STATUSES",
+    "MARK_ID_ONLY",
+    "Region",
+    "Repo",
+    "chosen_settings",
+    "session_properties",
+    "set_up_logging",
+    "with_settings",
+]
 
 logger = logging.getLogger(__name__)
 
 Command = Callable[..., None]
+
+# Properties of a session that is there already, as in a job that spark-submit started; `--conf` goes over them.
+session_properties: ContextVar[Mapping[str, str]] = ContextVar("session_properties")
 
 Repo = Annotated[
     str,
@@ -46,6 +59,9 @@ _Config = Annotated[
         "Also LAKESWEEP_CONFIG.",
     ),
 ]
+
+# For `without`: commands on an earlier mark take its id, and nothing else of what a mark is asked.
+MARK_ID_ONLY = tuple(s.name for s in SETTINGS if s.group == "collect" and s.name != "mark_id")
 
 EXIT_STATUSES = (
     "Exit status: 0 done, also when there was nothing to do; 1 a bug of ours; 2 wrong use or configuration, "
@@ -84,7 +100,9 @@ def with_settings(*groups: Group, without: Iterable[str] = ()) -> Callable[[Comm
 
             ours = {name: value for name, value in arguments.items() if name in names}
             flags = {name: value for name, value in arguments.items() if name not in names}
-            settings = load_settings(flags, region=ours.get("region"))
+            settings = load_settings(
+                flags, spark_properties=session_properties.get({}), region=ours.get("region")
+            )
             set_up_logging(settings.output)
             for warning in settings.warnings:
                 logger.warning("%s", warning)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -54,7 +55,38 @@ def build_session(
             settings["spark.driver.extraJavaOptions"] = quick_start_options()
     for key, value in (settings | dict(conf or {})).items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _stdout_kept_clean():
+        session = builder.getOrCreate()
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def submitted_session() -> SparkSession:
+    """The session that `spark-submit` prepared for a job file."""
+    with _stdout_kept_clean():
+        session = SparkSession.builder.appName("lakesweep").getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def session_properties(session: SparkSession) -> dict[str, str]:
+    """All properties of a session, those of lakeFS and Hadoop among them."""
+    return dict(session.conf.getAll)
+
+
+@contextmanager
+def _stdout_kept_clean() -> Iterator[None]:
+    """A JVM that starts inside the block writes to our stderr what it would write to our stdout, which has results."""
+    sys.stdout.flush()
+    try:
+        ours = os.dup(1)
+    except OSError:
+        yield  # there is no stdout to keep clean
+        return
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)

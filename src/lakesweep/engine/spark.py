@@ -6,13 +6,14 @@ import gc
 import os
 import pickle
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.tasks import Meet, Scatter, Work
+from lakesweep.engine.watching import TaskWatch
 from lakesweep.errors import LakesweepError
 
 _FROZEN = False
@@ -21,8 +22,12 @@ _FROZEN = False
 class SparkEngine:
     """Runs scatters as Spark jobs. One action per call: a frame is never computed twice by two actions."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(
+        self, spark: SparkSession, on_tasks: Callable[[int, int], None] | None = None
+    ) -> None:
+        """`on_tasks` is told now and then how many of how many tasks are done."""
         self._spark = spark
+        self._on_tasks = on_tasks
         self._slots = _parallelism(spark)
 
     @property
@@ -34,7 +39,7 @@ class SparkEngine:
         """Do the work and bring its rows to the driver."""
         if not scatter.items:
             return scatter.schema.empty_table()
-        with _translated_errors():
+        with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
             return self._frame(scatter).toArrow().cast(scatter.schema)
 
     def meet(
@@ -53,7 +58,7 @@ class SparkEngine:
             .cogroup(self._frame(right).groupBy("partition"))
             .applyInArrow(met_in_arrow, schema=spark_ddl(schema))
         )
-        with _translated_errors():
+        with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
             return met.toArrow().cast(schema)
 
     def _frame(self, scatter: Scatter) -> DataFrame:

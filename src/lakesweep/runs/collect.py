@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lakesweep.errors import ConfigError
+from lakesweep.runs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.history import load_run
 from lakesweep.runs.lease import Lease, NoLease
-from lakesweep.runs.mark import Marked, mark
-from lakesweep.runs.paths import RunFolder, RunId, parse_mark_id
-from lakesweep.runs.plan import load_plan
-from lakesweep.runs.record import RunRecord, RunStatus, decode_record
-from lakesweep.runs.request import MarkRequest, SweepRequest
+from lakesweep.runs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
+from lakesweep.runs.paths import parse_mark_id
+from lakesweep.runs.plan import Plan, load_plan, mark_is_finished
+from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
+from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.runs.sweep import load_record, sweep
 
 logger = logging.getLogger(__name__)
@@ -22,35 +24,47 @@ logger = logging.getLogger(__name__)
 
 def run_mark(context: RunContext, request: MarkRequest) -> RunRecord:
     """Mark and plan; delete nothing."""
-    with _lease(context, "mark") as lease:
+    with held_lease(context, "mark") as lease:
         return mark(context, request, lease).record
 
 
 def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) -> RunRecord:
     """Mark, plan, sweep."""
-    with _lease(context, "gc") as lease:
+    with held_lease(context, "gc") as lease:
         marked: Marked = mark(context, marking, lease)
         return sweep(context, marked.plan, marked.record, sweeping, lease)
 
 
-def run_sweep(context: RunContext, mark_id: str, request: SweepRequest) -> RunRecord:
-    """Sweep what an earlier mark planned, re-verified."""
-    with _lease(context, "sweep") as lease:
-        plan = load_plan(context.store, context.name, parse_mark_id(mark_id))
+def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
+    """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
+    with held_lease(context, "sweep") as lease:
+        plan = find_plan(context, mark, lease)
         return sweep(context, plan, load_record(context, plan), request, lease)
+
+
+def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
+    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named."""
+    if not is_path(mark):
+        return load_plan(context.store, context.name, parse_mark_id(mark))
+    folder = folder_of(context, mark)
+    own = own_mark(context, folder)
+    if own is None and not mark_is_finished(context.store, adopted_id(folder)):
+        # Its rows need not be committed, so the server must tell of all that is staged.
+        refuse_blind_listing(context, What.ALL)
+        return adopt_mark(context, folder, fix_cutoff(context, MarkRequest(), lease))
+    return load_plan(context.store, context.name, own or adopted_id(folder))
 
 
 def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys; what is live is read again."""
-    with _lease(context, "resume") as lease:
-        key = RunFolder(RunId(run_id)).record
-        found = [k for k, info in context.store.stat_many([key]) if info is not None]
-        if not found:
+    with held_lease(context, "resume") as lease:
+        record = load_run(context.store, context.name, run_id)
+        if record.flow in (BACKUP, RESTORE):
             raise ConfigError(
-                f"{context.name} has no run {run_id}. Nothing was deleted. `lakesweep runs list` shows the runs.",
-                kind="no-run",
+                f"The run {run_id} is a {record.flow}: give the same {record.flow} command again, and it goes on where "
+                "it stopped. Nothing was touched.",
+                kind="not-a-sweep",
             )
-        record = decode_record(context.store.read(key), key)
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
         plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
@@ -61,7 +75,8 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
 
 
 @contextlib.contextmanager
-def _lease(context: RunContext, purpose: str) -> Iterator[Lease]:
+def held_lease(context: RunContext, purpose: str) -> Iterator[Lease]:
+    """The lease on the repository, or the user's word in its place."""
     kind = Lease if context.use_lease else NoLease
     with kind(context.store, context.name, purpose) as lease:
         yield lease

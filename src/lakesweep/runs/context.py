@@ -11,6 +11,7 @@ from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
+from lakesweep.progress import Progress
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore, StorageOptions
@@ -59,16 +60,20 @@ class RunContext:
 def open_repository(
     client: LakeFSClient,
     repository: str,
-    storage: StorageOptions,
+    storage: StorageOptions | Callable[[Location], StorageOptions],
     engine: Engine,
     *,
+    bars: Progress | None = None,
     namespace_root: str | None = None,
     parallelism: Parallelism | None = None,
     margins: SafetyMargins = SAFETY_FULL,
     use_lease: bool = True,
     clock: Callable[[], datetime] = utc_now,
 ) -> RunContext:
-    """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
+    """Look the repository up and reach for its namespace; `lakefs://name` is accepted.
+
+    `storage` may depend on where the namespace turns out to lie.
+    """
     name = repository_name(repository)
     found = client.repository(name)
     if found.read_only:
@@ -81,9 +86,11 @@ def open_repository(
         repository=found,
         profile=client.profile(found.storage_id),
         client=client,
-        target=Target(namespace, storage, namespace_root),
+        target=Target(
+            namespace, storage(namespace) if callable(storage) else storage, namespace_root
+        ),
         engine=engine,
-        phases=Phases(name),
+        phases=Phases(name, bars),
         parallelism=parallelism or Parallelism(),
         margins=margins,
         use_lease=use_lease,

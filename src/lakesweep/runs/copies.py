@@ -12,7 +12,14 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 from lakesweep.runs.judging import parse_parts
-from lakesweep.runs.work.copying import COPIED_SCHEMA, VERIFIED, CopyChunk, CopyRoad, copy_chunks
+from lakesweep.runs.work.copying import (
+    COPIED_SCHEMA,
+    MISSING,
+    VERIFIED,
+    CopyChunk,
+    CopyRoad,
+    copy_chunks,
+)
 from lakesweep.runs.work.parts import Part
 
 logger = logging.getLogger(__name__)
@@ -23,16 +30,30 @@ _MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What became of the objects: tallies by outcome, one example each, and the parts of verified rows."""
+    """What became of the objects: tallies by outcome, one example each, and parts of the verified and missing rows."""
 
     tallies: dict[str, Tally]
     examples: dict[str, str]
     verified: list[Part]
+    missing: list[Part]
+
+    def tally(self, *outcomes: str) -> Tally:
+        """Objects and bytes of these outcomes."""
+        return sum((self.tallies.get(outcome, Tally()) for outcome in outcomes), Tally())
 
     @property
-    def failed(self) -> int:
-        """Objects whose copy could not be verified."""
-        return sum(t.objects for outcome, t in self.tallies.items() if outcome not in VERIFIED)
+    def failed(self) -> Tally:
+        """Objects that are in the source and whose copy could not be verified."""
+        return self.tally(*(o for o in self.tallies if o not in VERIFIED and o != MISSING))
+
+    @property
+    def why_failed(self) -> str:
+        """One example for each way of failing."""
+        return "; ".join(
+            f"{outcome}: {example}"
+            for outcome, example in self.examples.items()
+            if outcome not in VERIFIED and outcome != MISSING
+        )
 
 
 def refuse_inside(namespace: Location, other: Location) -> None:
@@ -60,17 +81,19 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     tallies: dict[str, Tally] = {}
     examples: dict[str, str] = {}
     verified: list[Part] = []
+    missing: list[Part] = []
     for row in engine.collect(scatter).to_pylist():
         outcome = row["outcome"]
         tallies[outcome] = tallies.get(outcome, Tally()) + Tally(row["objects"], row["bytes"])
         examples.setdefault(outcome, row["example"])
-        verified += parse_parts(row["written"])
+        (missing if outcome == MISSING else verified).extend(parse_parts(row["written"]))
+    copied = Copied(tallies, examples, verified, missing)
     asked = sum(part.rows for part in parts)
     seen = sum(t.objects for t in tallies.values())
-    sure = sum(t.objects for outcome, t in tallies.items() if outcome in VERIFIED)
+    sure = copied.tally(*VERIFIED).objects
     if asked != seen or sure != sum(part.rows for part in verified):
         raise UnsafeToSweepError(
             f"{asked} objects were to be copied, {seen} have an outcome, {sure} are verified. Nothing was deleted. Run again.",
             kind="not-conserved",
         )
-    return Copied(tallies, examples, verified)
+    return copied

@@ -44,10 +44,10 @@ class Marked:
 def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
     """Find the garbage and write the plan, under the lease that the caller holds."""
     started_at = context.clock()
-    _refuse_blind_listing(context, request.what)
+    refuse_blind_listing(context, request.what)
     if request.mark_id is not None:
         _refuse_used_mark(context, parse_mark_id(request.mark_id))
-    cutoff = _fix_cutoff(context, request, lease)
+    cutoff = fix_cutoff(context, request, lease)
     now = _reference_time(request, started_at)
     canaries = take_canaries(context)
     live = read_live(context, Roots(request.keep_refs, request.keep_tags), now)
@@ -84,10 +84,12 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
         save_for_sweep(context.store, saved)
     _write_report(context, record)
     context.store.write(RunFolder(run_id).record, encode_record(record))
+    context.phases.saved_record = record
     return Marked(record, plan)
 
 
-def _refuse_blind_listing(context: RunContext, what: What) -> None:
+def refuse_blind_listing(context: RunContext, what: What) -> None:
+    """Uncommitted data is left alone where the server does not tell of all of it."""
     if what is not What.COMMITTED and not context.profile.lists_linked_objects:
         raise UnsafeToSweepError(
             f"The server of {context.name} keeps its data in local files, where its uncommitted list leaves out linked objects: "
@@ -104,7 +106,7 @@ def _refuse_used_mark(context: RunContext, mark_id: MarkId) -> None:
         )
 
 
-def _fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutoff:
+def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutoff:
     """Before anything is read, by the store's clock, which dates the objects."""
     store_time = lease.store_time or context.clock()
     grace = context.client.grace_period()

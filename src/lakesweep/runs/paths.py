@@ -31,6 +31,17 @@ def parse_mark_id(text: str) -> MarkId:
     return MarkId(text)
 
 
+def parse_run_id(text: str) -> RunId:
+    """A run id from a user: it becomes part of paths, so it may hold nothing that leads elsewhere."""
+    if not _ID.fullmatch(text):
+        raise ConfigError(
+            f"{text!r} is not a run id: letters, digits, '-' and '_'. Nothing was touched. "
+            "`lakesweep runs list` shows the runs.",
+            kind="bad-run-id",
+        )
+    return RunId(text)
+
+
 def mark_folder(mark_id: MarkId) -> str:
     """The folder that holds all that a sweep of this mark may delete."""
     return f"{GC}addresses/mark_id={mark_id}/"

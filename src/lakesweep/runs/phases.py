@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from lakesweep.runs.record import Phase
+from lakesweep.progress import Phase as Bar
+from lakesweep.progress import Progress, SilentProgress
+from lakesweep.runs.record import Phase, RunRecord
 
 logger = logging.getLogger(__name__)
 
@@ -22,11 +24,18 @@ class Step:
 
 
 class Phases:
-    """Collects the phases of one run."""
+    """Collects the phases of one run, and holds the record that the run made durable last.
 
-    def __init__(self, repository: str) -> None:
+    With bars (a `Progress` that draws), closing lines are logged at debug level only: the bars have said it.
+    """
+
+    def __init__(self, repository: str, bars: Progress | None = None) -> None:
         self._repository = repository
+        self._bars = bars or SilentProgress()
+        self._level = logging.INFO if bars is None else logging.DEBUG
+        self._bar: Bar | None = None
         self.done: list[Phase] = []
+        self.saved_record: RunRecord | None = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:
@@ -34,13 +43,32 @@ class Phases:
         step = Step()
         start = time.monotonic()
         logger.debug("repo#%s %s …", self._repository, name)
-        yield step
+        with self._bars.phase(name, unit=_UNITS.get(name, "objects")) as bar:
+            self._bar = bar
+            try:
+                yield step
+            finally:
+                self._bar = None
+            bar.total = None
+            bar.items = step.items
         seconds = time.monotonic() - start
         self.done.append(Phase(name, round(seconds, 3), step.items))
-        logger.info(
+        logger.log(
+            self._level,
             "repo#%s %s: %s (%.1f s)",
             self._repository,
             name,
             step.said or f"{step.items} items",
             seconds,
         )
+
+    def show_tasks(self, done: int, total: int) -> None:
+        """So many of the engine's tasks are done: all that is known of a phase until it ends."""
+        bar = self._bar
+        if bar is not None and total:
+            bar.items, bar.total = done, total
+            bar.on_change()
+
+
+# What a phase's `items` are, where they are not objects.
+_UNITS = {"commits": "commits", "ranges": "ranges", "verify": "canaries"}

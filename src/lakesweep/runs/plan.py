@@ -178,6 +178,11 @@ def mark_exists(store: ObjectStore, mark_id: MarkId) -> bool:
     return any(batch.num_rows for batch in store.list(mark_folder(mark_id)))
 
 
+def mark_is_finished(store: ObjectStore, mark_id: MarkId) -> bool:
+    """Whether a mark came to its end; only then does it have a record of its own."""
+    return any(info is not None for _, info in store.stat_many([mark_record(mark_id)]))
+
+
 def is_untouched(store: ObjectStore, plan: Plan) -> bool:
     """Whether the mark's folder holds exactly the files that the plan wrote."""
     listed = {

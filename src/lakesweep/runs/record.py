@@ -14,6 +14,9 @@ from lakesweep.errors import FormatError
 
 SCHEMA = "lakesweep.run/1"
 
+# Flows of runs that only copy; those of marks are in `request.Flow`.
+BACKUP, RESTORE = "backup", "restore"
+
 COUNTERS = (
     "listed",
     "live",
@@ -38,6 +41,8 @@ class RunStatus(StrEnum):
     NOTHING_TO_DO = "nothing-to-do"
     REFUSED = "refused"
     FAILED = "failed"
+    BACKED_UP = "backed-up"
+    RESTORED = "restored"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from lakesweep.domain.location import Location
+from lakesweep.storage import StorageOptions
+
 DEFAULT_MAX_DELETE_SHARE = 50.0
 # Plans of up to this many objects need no confirmation: the share of a small repository says little.
 SMALL_PLAN_OBJECTS = 1000
@@ -48,4 +51,5 @@ class SweepRequest:
     max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
     confirm: str | None = None
     dry_run: bool = False
-    backup_to: str | None = None
+    backup_to: Location | None = None
+    backup_storage: StorageOptions | None = None  # where the backup's store is opened otherwise

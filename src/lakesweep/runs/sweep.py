@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
-from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
@@ -31,6 +30,7 @@ from lakesweep.runs.work import deleting
 from lakesweep.runs.work.copying import CopyRoad
 from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk, LedgerFolders, delete_chunks
 from lakesweep.runs.work.parts import Part
+from lakesweep.runs.work.target import Target
 
 logger = logging.getLogger(__name__)
 
@@ -76,9 +76,12 @@ def sweep(
     try:
         authorised = run.rounds(lambda: _save(context, began))
     except LakesweepError as error:
-        status = RunStatus.PARTLY_SWEPT if run.progress.deleted_anything else RunStatus.REFUSED
+        # What an earlier, interrupted sweep of this plan deleted stays true.
+        began_before = record.status is RunStatus.PARTLY_SWEPT
+        is_partly = run.progress.deleted_anything or began_before
+        status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.REFUSED
         _save(context, run.recorded(record, status, error.message))
-        if status is RunStatus.PARTLY_SWEPT:
+        if is_partly:
             raise PartlySweptError(
                 f"The sweep of mark {plan.mark_id} stopped half-way: {error.message} "
                 f"{run.progress.tally(deleting.DELETED)} were deleted. `lakesweep runs resume` goes on.",
@@ -92,7 +95,7 @@ def sweep(
     failed = run.failed()
     status = RunStatus.PARTLY_SWEPT if failed.objects else RunStatus.SWEPT
     record = run.recorded(record, status, run.why_failed())
-    _carry_on(context, plan, authorised.revived_parts)
+    _carry_on(context, plan, run.revived_parts)
     _save(context, record)
     if failed.objects:
         raise PartlySweptError(
@@ -116,6 +119,7 @@ class _Sweep:
         self._files = _mark_files(context, plan)
         self._trust_dates = is_untouched(context.store, plan)
         self._authorised: Authorised | None = None
+        self._before_backup: Authorised | None = None
         self.progress = _Progress()
 
     def rounds(self, note_begin: Callable[[], None]) -> Authorised:
@@ -134,6 +138,14 @@ class _Sweep:
             self._authorised = authorised
             if self._request.dry_run or not authorised.parts:
                 return authorised
+            if self._request.backup_to is not None and self._before_backup is None:
+                # Copying takes its time: what is live is read again before anything is deleted, and only what was
+                # copied and verified is looked at from here on.
+                self._before_backup = authorised
+                self._files = [part.key for part in self._back_up(authorised.parts)]
+                if not self._files:
+                    return replace(authorised, parts=[])
+                continue
             note_begin()
             with self._context.phases.phase("delete") as step:
                 tried = self._delete_round(authorised)
@@ -153,13 +165,12 @@ class _Sweep:
             self._forget_retriable()
 
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
-        parts = self._backed_up(authorised.parts)
+        parts = authorised.parts
         not_after = authorised.read_at + self._context.margins.delete_not_after
         chunks = _chunks(parts, not_after)
-        order = int(self._context.clock().timestamp() * 1000)
         folders = LedgerFolders(
             ledger=RunFolder(self._plan.run_id).ledger,
-            deleted=events_folder(order, "gone", self._plan.run_id),
+            deleted=events_folder(self._order(), "gone", self._plan.run_id),
         )
         scatter = Scatter(
             chunks,
@@ -185,31 +196,50 @@ class _Sweep:
             )
         return tried
 
-    def _backed_up(self, parts: Sequence[Part]) -> Sequence[Part]:
-        """With --backup-to, only what was copied and verified goes on to be deleted."""
-        if self._request.backup_to is None or not parts:
-            return parts
-        target = self._context.target
-        to = Location.parse(self._request.backup_to, namespace_root=target.namespace_root)
+    def _back_up(self, parts: Sequence[Part]) -> list[Part]:
+        """Copy these objects; the parts of those whose copy was verified."""
+        target, to = self._context.target, self._request.backup_to
+        assert to is not None
         refuse_inside(target.namespace, to)
+        backup = Target(to, self._request.backup_storage or target.storage)
+        folder = RunFolder(self._plan.run_id).verdicts
         with self._context.phases.phase("backup") as step:
-            road = CopyRoad(
-                target, target.namespace, to, target.storage, RunFolder(self._plan.run_id).verdicts
-            )
+            road = CopyRoad(marks=target, source=target, target=backup, work=target, folder=folder)
             copied = copy_parts(self._context.engine, road, parts)
             step.items = sum(part.rows for part in copied.verified)
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
-        # What is missing in the source is gone already, and has nothing to be saved.
-        lost = Tally(copied.failed, 0)
-        self.progress.not_backed_up = lost
-        for outcome, example in copied.examples.items():
-            self.progress.examples.setdefault(f"backup {outcome}", example)
+        self.progress.not_backed_up = copied.failed
+        if copied.failed.objects:
+            self.progress.examples["not backed up"] = copied.why_failed
+        self._record_missing(copied.missing)
         return copied.verified
+
+    def _record_missing(self, parts: Sequence[Part]) -> None:
+        """What is gone from the store already needs no backup and no delete, and is recorded like a deletion."""
+        folder = events_folder(self._order(), "gone", self._plan.run_id)
+        for part in parts:
+            self._context.store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
+            self.progress.add(deleting.ALREADY_GONE, Tally(part.rows, part.bytes), "")
+
+    def _order(self) -> int:
+        return int(self._context.clock().timestamp() * 1000)
 
     def _forget_retriable(self) -> None:
         """The next round tries these keys again, so their outcomes so far do not count."""
         for outcome in (deleting.THROTTLED, deleting.FAILED, deleting.NOT_TRIED):
             self.progress.outcomes.pop(outcome, None)
+
+    @property
+    def revived_parts(self) -> list[Part]:
+        """Rows of the plan that came back to life."""
+        return [part for authorised in self._looked for part in authorised.revived_parts]
+
+    @property
+    def _looked(self) -> list[Authorised]:
+        """The re-verifications that between them judged every row once: before the backup, and the last one."""
+        if self._before_backup is None or self._before_backup is self._authorised:
+            return [self._authorised] if self._authorised is not None else []
+        return [self._before_backup, *([self._authorised] if self._authorised else [])]
 
     def failed(self) -> Tally:
         """Keys of the plan that are still there and should not be."""
@@ -220,54 +250,56 @@ class _Sweep:
             + self.progress.not_backed_up
         )
 
-    def why_failed(self) -> str:
+    @property
+    def failures(self) -> dict[str, str]:
         """One example for each way of failing."""
-        return "; ".join(
-            f"{outcome}: {example}"
+        return {
+            outcome: example
             for outcome, example in self.progress.examples.items()
-            if outcome not in deleting.DONE and self.progress.outcomes.get(outcome, Tally()).objects
-        )
+            if outcome not in deleting.DONE
+            and (outcome == "not backed up" or self.progress.tally(outcome).objects)
+        }
+
+    def why_failed(self) -> str:
+        """The same in one line."""
+        return "; ".join(f"{outcome}: {example}" for outcome, example in self.failures.items())
 
     def recorded(self, record: RunRecord, status: RunStatus, reason: str) -> RunRecord:
         """The record with what this sweep did."""
-        deleted = self.progress.tally(deleting.DELETED) + self.progress.done_before
-        gone = self.progress.tally(deleting.ALREADY_GONE)
-        revived = self._authorised.revived if self._authorised else Tally()
-        failed = self.failed()
+        ended = replace(
+            record,
+            status=status,
+            reason=reason,
+            finished_at=self._context.clock(),
+            phases=tuple(self._context.phases.done),
+        )
+        if self._authorised is None:
+            # Nothing was looked at, so what an earlier sweep of this plan counted stays.
+            return ended
+        looked = self._looked
+        revived = sum((a.revived for a in looked), Tally())
+        refused = sum((a.refused for a in looked), Tally())
+        counted = {
+            "deleted": self.progress.tally(deleting.DELETED) + self.progress.done_before,
+            "already_gone": self.progress.tally(deleting.ALREADY_GONE),
+            "revived": revived,
+            "failed": self.failed(),
+        }
         notes: list[str] = []
         if not self._trust_dates:
             notes.append(
                 "the mark's files are not those that the mark wrote: every row was checked again"
             )
-        if self._authorised is not None and self._authorised.refused.objects:
-            notes.append(
-                f"{self._authorised.refused} of the mark were not garbage by shape or age, and were kept"
-            )
+        if refused.objects:
+            notes.append(f"{refused} of the mark were not garbage by shape or age, and were kept")
+        names = tuple(name for a in looked for name in a.revived_names)
         return replace(
-            record.counted(
-                {
-                    "deleted": deleted.objects,
-                    "already_gone": gone.objects,
-                    "revived": revived.objects,
-                    "failed": failed.objects,
-                },
-                {
-                    "deleted": deleted.bytes,
-                    "already_gone": gone.bytes,
-                    "revived": revived.bytes,
-                    "failed": failed.bytes,
-                },
+            ended.counted(
+                {name: tally.objects for name, tally in counted.items()},
+                {name: tally.bytes for name, tally in counted.items()},
             ),
-            status=status,
-            reason=reason,
-            finished_at=self._context.clock(),
-            phases=tuple(self._context.phases.done),
-            revived=self._authorised.revived_names if self._authorised else (),
-            failures={
-                outcome: example
-                for outcome, example in self.progress.examples.items()
-                if outcome not in deleting.DONE and outcome in self.progress.outcomes
-            },
+            revived=names,
+            failures=self.failures,
         ).noted(*notes)
 
 
@@ -339,6 +371,7 @@ def _carry_on(context: RunContext, plan: Plan, revived: Sequence[Part]) -> None:
 
 
 def _save(context: RunContext, record: RunRecord) -> None:
+    context.phases.saved_record = record
     context.store.write(RunFolder(RunId(record.run_id)).record, encode_record(record))
 
 

@@ -13,6 +13,7 @@ from lakesweep.settings.kinds import (
     COUNT,
     DURATION,
     ID,
+    MARK,
     PAIRS,
     PERCENT,
     SECONDS,
@@ -128,6 +129,15 @@ SETTINGS: tuple[Setting, ...] = (
         metavar="DIR",
     ),
     Setting(
+        "no_lease",
+        "storage",
+        TEXT,
+        "Run without a lease, for this repository, where the store can't hold one: you vouch that no other collector "
+        "runs. Works on the command line only.",
+        metavar="REPO",
+        command_line_only=True,
+    ),
+    Setting(
         "storage_option",
         "storage",
         PAIRS,
@@ -150,8 +160,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "mark_id",
         "collect",
-        ID,
-        "Name of the mark: letters, digits, '-' and '_'.",
+        MARK,
+        "Name of the mark: letters, digits, '-' and '_'. Where an earlier mark is meant, the path of an older client's "
+        "mark works too.",
         default_text="the run id",
         spark_property="lakefs.gc.mark_id",
     ),

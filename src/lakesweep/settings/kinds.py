@@ -16,6 +16,7 @@ __all__ = [
     "COUNT",
     "DURATION",
     "ID",
+    "MARK",
     "PAIRS",
     "PERCENT",
     "SECONDS",
@@ -64,6 +65,13 @@ def _id(raw: object) -> str:
     if re.fullmatch(r"[A-Za-z0-9_-]{1,200}", text):
         return text
     raise ConfigError(f"{text!r} is no id: letters, digits, '-' and '_' only.")
+
+
+def _mark(raw: object) -> str:
+    """An id, or the path of a mark's folder, which lies below `_lakefs/`; whether it is there is for a run to see."""
+    text = _text(raw)
+    is_path = "_lakefs/" in text and ".." not in text.split("/")
+    return text if is_path else _id(text)
 
 
 def _switch(raw: object) -> bool:
@@ -148,6 +156,7 @@ def _pair_value(key: str, value: object) -> str:
 
 TEXT = Kind("TEXT", _text)
 ID = Kind("ID", _id)
+MARK = Kind("ID", _mark)
 SWITCH = Kind("", _switch, is_switch=True)
 COUNT = Kind("N", _count)
 PERCENT = Kind("PCT", _percent, lambda value: f"{value:g}")

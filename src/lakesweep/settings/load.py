@@ -235,6 +235,7 @@ def _collect(plain: Mapping[str, Any]) -> CollectSettings:
         dry_run=plain["dry_run"],
         do_mark=plain["do_mark"],
         do_sweep=plain["do_sweep"],
+        no_lease=plain["no_lease"],
     )
 
 

@@ -98,6 +98,7 @@ class CollectSettings:
     dry_run: bool
     do_mark: bool
     do_sweep: bool
+    no_lease: str | None  # the repository whose user vouches that no other collector runs
 
 
 @dataclass(frozen=True, slots=True)

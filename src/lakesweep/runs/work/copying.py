@@ -11,12 +11,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakesweep.domain.addresses import is_candidate
-from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError, StorageError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
-from lakesweep.storage import ObjectInfo, ObjectStore, StorageOptions, open_store
+from lakesweep.storage import ObjectInfo, ObjectStore
 
 COPIED_SCHEMA = pa.schema(
     [
@@ -25,9 +24,8 @@ COPIED_SCHEMA = pa.schema(
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("example", pa.string()),
-        pa.field(
-            "written", pa.string()
-        ),  # parts of rows whose copy was verified: "key rows bytes" lines
+        # Parts of the rows with this outcome, where it is one that is acted upon: "key rows bytes" lines.
+        pa.field("written", pa.string()),
     ]
 )
 
@@ -39,6 +37,8 @@ COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
     "protected",
 )
 VERIFIED = frozenset({COPIED, ALREADY_THERE})
+# Verified rows may be deleted or counted as restored; missing ones are recorded as gone.
+_WRITTEN = VERIFIED | {MISSING}
 
 _IN_FLIGHT = 16
 # The etag of an object written in one piece; anything else (parts, encryption, other stores) says nothing of content.
@@ -60,25 +60,24 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRoad:
-    """From where to where; `marks` holds the parts to read, `verified_folder` takes lists of what was verified."""
+    """From where to where. `marks` holds the parts to read; lists of what was verified go to `folder` in `work`."""
 
     marks: Target
-    source: Location
-    target: Location
-    storage: StorageOptions
-    verified_folder: str
+    source: Target
+    target: Target
+    work: Target
+    folder: str
 
 
 def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
-    marks = road.marks.open()
-    source, target = open_store(road.source, road.storage), open_store(road.target, road.storage)
+    marks, source, target = road.marks.open(), road.source.open(), road.target.open()
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
         for chunk in chunks:
             rows = read_mark(marks.read(chunk.part)).slice(chunk.start, chunk.rows)
             addresses = rows.column("address").to_pylist()
             outcomes = list(pool.map(lambda a: copy_one(source, target, a), addresses))
-            yield _summary(road, marks, chunk, rows, outcomes)
+            yield _summary(road, chunk, rows, outcomes)
 
 
 def copy_one(source: ObjectStore, target: ObjectStore, address: str) -> tuple[str, str]:
@@ -125,37 +124,28 @@ def _digest(store: ObjectStore, key: str) -> bytes:
 
 
 def _summary(
-    road: CopyRoad,
-    marks: ObjectStore,
-    chunk: CopyChunk,
-    rows: pa.Table,
-    outcomes: list[tuple[str, str]],
+    road: CopyRoad, chunk: CopyChunk, rows: pa.Table, outcomes: list[tuple[str, str]]
 ) -> pa.RecordBatch:
-    verified = rows.filter(pa.array([outcome in VERIFIED for outcome, _ in outcomes], pa.bool_()))
-    writer = PartWriter(marks, road.verified_folder, "verified", MARK_SCHEMA)
-    for batch in verified.to_batches():
-        writer.add(batch)
-    written = "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
-    totals: dict[str, tuple[int, int, str]] = {}
-    for address, size, (outcome, detail) in zip(
-        rows.column("address").to_pylist(),
-        rows.column("size_bytes").to_pylist(),
-        outcomes,
-        strict=True,
-    ):
-        objects, total, example = totals.get(outcome, (0, 0, f"{address} {detail}".strip()))
-        totals[outcome] = (objects + 1, total + (size or 0), example)
-    return pa.RecordBatch.from_pylist(
-        [
+    addresses = rows.column("address").to_pylist()
+    summary = []
+    for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):
+        mine = [number for number, (found, _) in enumerate(outcomes) if found == outcome]
+        some = rows.take(pa.array(mine, pa.int64()))
+        summary.append(
             {
                 "chunk": chunk.name,
                 "outcome": outcome,
-                "objects": objects,
-                "bytes": total,
-                "example": example,
-                "written": written if number == 0 else "",
+                "objects": len(mine),
+                "bytes": sum_of(some, "size_bytes"),
+                "example": f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip(),
+                "written": _write(road, outcome, some) if outcome in _WRITTEN else "",
             }
-            for number, (outcome, (objects, total, example)) in enumerate(totals.items())
-        ],
-        schema=COPIED_SCHEMA,
-    )
+        )
+    return pa.RecordBatch.from_pylist(summary, schema=COPIED_SCHEMA)
+
+
+def _write(road: CopyRoad, outcome: str, rows: pa.Table) -> str:
+    writer = PartWriter(road.work.open(), road.folder, outcome, MARK_SCHEMA)
+    for batch in rows.to_batches():
+        writer.add(batch)
+    return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())

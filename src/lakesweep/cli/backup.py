@@ -1,0 +1,34 @@
+"""`lakesweep backup`: copy what a mark names to another place, before it is swept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.options import MARK_ID_ONLY, Repo, with_settings
+from lakesweep.cli.running import Asked, run_and_show
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["backup"]
+
+_To = Annotated[
+    str,
+    typer.Option("--to", metavar="URI", help="Where to, in any store, outside the namespace."),
+]
+
+
+@with_settings("server", "storage", "collect", "spark", "output", without=MARK_ID_ONLY)
+def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
+    """Copy every object that a mark names to another location; each copy is verified by size and content.
+
+    Give it again after it was stopped: what is there already is not copied twice.
+    """
+    from lakesweep.runs.opening import named_mark, outside_target
+    from lakesweep.runs.saving import run_backup
+
+    mark, target = named_mark(settings), outside_target(settings, to)
+    asked = Asked(repo, flow="backup", mark_id=mark)
+    run_and_show(settings, asked, lambda context: run_backup(context, mark, target))

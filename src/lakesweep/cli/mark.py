@@ -1,0 +1,28 @@
+"""`lakesweep mark`: find the garbage and write the plan; delete nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.options import Region, Repo, with_settings
+from lakesweep.cli.running import Asked, refuse_switched_off, run_and_show
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["mark"]
+
+
+@with_settings("server", "storage", "collect", "spark", "output")
+def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
+    """Find the garbage of a repository and write down what a sweep may delete. Nothing is deleted.
+
+    The mark lies in _lakefs/retention/gc/addresses/mark_id=ID/ of the storage namespace, as Parquet.
+    """
+    from lakesweep.runs.collect import run_mark
+    from lakesweep.runs.opening import mark_request
+
+    refuse_switched_off(settings, mark=True)
+    request = mark_request(settings, repo)
+    asked = Asked(repo, what=request.what.value, mark_id=request.mark_id or "")
+    run_and_show(settings, asked, lambda context: run_mark(context, request))

@@ -1,0 +1,42 @@
+"""`lakesweep restore`: put what a sweep deleted back, from a backup."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.options import MARK_ID_ONLY, Repo, with_settings
+from lakesweep.cli.running import Asked, run_and_show
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["restore"]
+
+_From = Annotated[
+    str, typer.Option("--from", metavar="URI", help="The location that the backup was made to.")
+]
+_Address = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Only this object, by its address in the mark (data/…); may be repeated.",
+    ),
+]
+
+
+@with_settings("server", "storage", "collect", "spark", "output", without=MARK_ID_ONLY)
+def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Settings) -> None:
+    """Copy every object that a mark names back from a backup, under the same address; each copy is verified.
+
+    The objects read again through the server. They are as young as their restoration: a later run may collect them
+    again, if they are still garbage by then.
+    """
+    from lakesweep.runs.opening import named_mark, outside_target
+    from lakesweep.runs.saving import run_restore
+
+    mark, backup = named_mark(settings), outside_target(settings, source)
+    asked = Asked(repo, flow="restore", mark_id=mark)
+    chosen = tuple(address or ())
+    run_and_show(settings, asked, lambda context: run_restore(context, mark, backup, chosen))

@@ -1,0 +1,94 @@
+"""`lakesweep rules`: how many days objects stay after they left the head of a branch."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.render import print_json, print_text
+from lakesweep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lakesweep.domain.rules import RetentionRules
+    from lakesweep.settings.values import Settings
+
+__all__ = ["rules_app"]
+
+logger = logging.getLogger(__name__)
+
+rules_app = typer.Typer(no_args_is_help=True, help="Retention rules of a repository.")
+
+_File = Annotated[
+    str, typer.Argument(metavar="FILE", help="A JSON file with the rules; - reads stdin.")
+]
+
+
+@rules_app.callback()
+def rules() -> None:
+    """Retention rules of a repository."""
+
+
+@rules_app.command("show")
+@with_settings("server", "output")
+def show(repo: Repo, *, settings: Settings) -> None:
+    """Print the rules. As JSON it is what `rules set` reads; null when there are none."""
+    from lakesweep.runs.context import repository_name
+    from lakesweep.runs.opening import open_client
+
+    with open_client(settings) as client:
+        _show(settings, client.rules(repository_name(repo)))
+
+
+@rules_app.command("set")
+@with_settings("server", "output")
+def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
+    """Set the rules from JSON: {"default_retention_days": 21, "branches": [{"branch_id": "main", "retention_days": 28}]}."""
+    from lakesweep.runs.context import repository_name
+    from lakesweep.runs.opening import open_client
+    from lakesweep.runs.retention_rules import change_rules, parse_rules
+
+    name = repository_name(repo)
+    wanted = parse_rules(_read(file), "stdin" if file == "-" else file)
+    with open_client(settings) as client:
+        for warning in change_rules(client, name, wanted):
+            logger.warning("repo#%s %s", name, warning)
+    _show(settings, wanted)
+
+
+@rules_app.command("clear")
+@with_settings("server", "output")
+def clear(repo: Repo, *, settings: Settings) -> None:
+    """Remove the rules: nothing expires any more."""
+    from lakesweep.runs.context import repository_name
+    from lakesweep.runs.opening import open_client
+
+    with open_client(settings) as client:
+        client.delete_rules(repository_name(repo))
+    _show(settings, None)
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(
+            f"The rules file {file} can't be read: {error}. Nothing was changed.", kind="no-rules"
+        ) from error
+
+
+def _show(settings: Settings, rules: RetentionRules | None) -> None:
+    from lakesweep.runs.retention_rules import rules_document
+
+    if settings.output.output == "json":
+        print_json(rules_document(rules) if rules is not None else None)
+    elif rules is None:
+        print_text("no rules: nothing expires")
+    else:
+        print_text(f"default  {rules.default_retention_days} days")
+        for branch, days in sorted(rules.branch_retention_days.items()):
+            print_text(f"branch   {branch}: {days} days")

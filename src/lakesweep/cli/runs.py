@@ -1,0 +1,104 @@
+"""`lakesweep runs`: what was run on a repository, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.cli.running import Asked, run_and_show, show_record, start_engine
+
+if TYPE_CHECKING:
+    from lakesweep.runs.context import RunContext
+    from lakesweep.settings.values import Settings
+
+__all__ = ["runs_app"]
+
+runs_app = typer.Typer(no_args_is_help=True, help="Earlier runs on a repository.")
+
+_RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="As `lakesweep runs list` shows it.")]
+
+
+@runs_app.callback()
+def runs() -> None:
+    """Earlier runs on a repository."""
+
+
+@runs_app.command("list")
+@with_settings("server", "storage", "output", without=("no_lease",))
+def list_all(repo: Repo, *, settings: Settings) -> None:
+    """List the runs of a repository, the newest first."""
+    from lakesweep.report.text import runs_table
+    from lakesweep.runs.history import DamagedRun, list_runs
+
+    with _opened(settings, repo) as context:
+        found = list_runs(context.store)
+    records = [run for run in found if not isinstance(run, DamagedRun)]
+    damaged = [run for run in found if isinstance(run, DamagedRun)]
+    if settings.output.output == "json":
+        document = {
+            "schema": "lakesweep.runs/1",
+            "repository": context.name,
+            "runs": [record.as_json() for record in records],
+            "damaged": [{"run_id": run.run_id, "reason": run.why} for run in damaged],
+        }
+        print_json(document)
+        return
+    if records:
+        head, *rows = runs_table(records)
+        print_table(head, rows)
+    for run in damaged:
+        print_text(f"{run.run_id}  not readable: {run.why}")
+    if not found:
+        print_text(f"{context.name} has seen no run.")
+
+
+@runs_app.command("show")
+@with_settings("server", "storage", "output", without=("no_lease",))
+def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
+    """Print the record of a run."""
+    from lakesweep.runs.history import load_run
+
+    with _opened(settings, repo) as context:
+        record = load_run(context.store, context.name, run_id)
+    show_record(settings.output, record)
+
+
+@runs_app.command("resume")
+@with_settings("server", "storage", "sweep", "spark", "output")
+def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
+    """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""
+    from lakesweep.runs.collect import run_resume
+    from lakesweep.runs.opening import sweep_request
+
+    request = sweep_request(settings)
+    run_and_show(settings, Asked(repo), lambda context: run_resume(context, run_id, request))
+
+
+@runs_app.command("forget")
+@with_settings("server", "storage", "output")
+def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
+    """Remove a run's files and its mark. What the run deleted stays known."""
+    from lakesweep.runs.collect import held_lease
+    from lakesweep.runs.history import forget_run
+
+    with _opened(settings, repo) as context, held_lease(context, "forget"):
+        gone = forget_run(context.store, context.name, run_id)
+    if settings.output.output == "json":
+        print_json({"schema": "lakesweep.forgotten/1", "run_id": gone.run_id, "files": gone.files})
+    else:
+        print_text(f"run {gone.run_id} of {context.name} is forgotten: {gone.files} files removed")
+
+
+@contextmanager
+def _opened(settings: Settings, repo: str) -> Iterator[RunContext]:
+    from lakesweep.engine.late import LateEngine
+    from lakesweep.runs.opening import open_run
+
+    engine = LateEngine(lambda: start_engine(settings))
+    with open_run(settings, repo, engine) as context:
+        yield context

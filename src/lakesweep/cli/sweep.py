@@ -1,0 +1,30 @@
+"""`lakesweep sweep`: delete what an earlier mark planned and is garbage still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.options import MARK_ID_ONLY, Region, Repo, with_settings
+from lakesweep.cli.running import Asked, refuse_switched_off, run_and_show
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["sweep"]
+
+
+@with_settings("server", "storage", "collect", "sweep", "spark", "output", without=MARK_ID_ONLY)
+def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
+    """Delete what an earlier mark planned. What is live is read again first; what came back to life is kept.
+
+    --mark-id names the mark, or the folder of a mark that an older client wrote
+    (_lakefs/retention/gc/addresses/run_id=…/).
+    """
+    from lakesweep.runs.collect import run_sweep
+    from lakesweep.runs.opening import named_mark, sweep_request
+
+    refuse_switched_off(settings, sweep=True)
+    named, request = named_mark(settings), sweep_request(settings)
+    run_and_show(
+        settings, Asked(repo, mark_id=named), lambda context: run_sweep(context, named, request)
+    )

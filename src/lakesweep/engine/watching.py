@@ -1,0 +1,50 @@
+"""How far Spark is, for a bar on a terminal: tasks done and tasks in all, asked now and then while a job runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from pyspark.sql import SparkSession
+
+_EVERY_SECONDS = 0.5
+
+
+class TaskWatch:
+    """Tells `on_tasks(done, total)` of the jobs that start inside the block. Tells nothing over Spark Connect."""
+
+    def __init__(self, spark: SparkSession, on_tasks: Callable[[int, int], None] | None) -> None:
+        self._spark = spark
+        self._on_tasks = on_tasks
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> None:
+        if self._on_tasks is not None and hasattr(self._spark, "sparkContext"):
+            self._thread = threading.Thread(target=self._watch, name="task-watch", daemon=True)
+            self._thread.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _watch(self) -> None:
+        assert self._on_tasks is not None
+        tracker = self._spark.sparkContext.statusTracker()
+        while not self._stop.wait(_EVERY_SECONDS):
+            done = total = 0
+            for job in tracker.getActiveJobsIds():
+                found = tracker.getJobInfo(job)
+                for stage in found.stageIds if found is not None else ():
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        done += info.numCompletedTasks
+                        total += info.numTasks
+            self._on_tasks(done, total)

@@ -1,0 +1,91 @@
+"""What the job files do: take the session that spark-submit prepared, read its properties, run, print the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lakesweep.cli.main import guarded, run
+from lakesweep.cli.options import session_properties, set_up_logging
+from lakesweep.cli.running import show_record
+from lakesweep.errors import ConfigError
+from lakesweep.logs import configure_logging
+
+__all__ = ["run_backup_job", "run_gc_job", "run_restore_job"]
+
+_KINDS = ("s3", "azure", "gs", "local")
+
+
+def run_gc_job(words: Sequence[str]) -> int:
+    """REPO [REGION], and any option of `lakesweep gc`; answers the exit status."""
+    configure_logging()
+
+    def job() -> int:
+        from lakesweep.engine.session import session_properties as properties_of
+        from lakesweep.engine.session import submitted_session
+
+        session_properties.set(properties_of(submitted_session()))
+        return run(["gc", *words])
+
+    return guarded(job)
+
+
+def run_backup_job(words: Sequence[str]) -> int:
+    """EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION TYPE; answers the exit status."""
+
+    def job() -> None:
+        usage = "EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION s3|azure|gs|local"
+        lists, namespace, outside, kind = _four(words, usage)
+        _copy("backup", lists, namespace, outside, kind)
+
+    configure_logging()
+    return guarded(job)
+
+
+def run_restore_job(words: Sequence[str]) -> int:
+    """OBJECTS-LIST-LOCATION BACKUP-LOCATION STORAGE-NAMESPACE TYPE; answers the exit status."""
+
+    def job() -> None:
+        usage = "OBJECTS-LIST-LOCATION BACKUP-LOCATION STORAGE-NAMESPACE s3|azure|gs|local"
+        lists, outside, namespace, kind = _four(words, usage)
+        _copy("restore", lists, namespace, outside, kind)
+
+    configure_logging()
+    return guarded(job)
+
+
+def _four(words: Sequence[str], usage: str) -> tuple[str, str, str, str]:
+    if len(words) != 4 or words[3] not in _KINDS:
+        raise ConfigError(
+            f"The job takes four arguments: {usage}. Nothing was copied.", kind="wrong-use"
+        )
+    return words[0], words[1], words[2], words[3]
+
+
+def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> None:
+    from lakesweep.engine.session import session_properties as properties_of
+    from lakesweep.engine.session import submitted_session
+    from lakesweep.engine.spark import SparkEngine
+    from lakesweep.runs.opening import outside_target
+    from lakesweep.runs.phases import Phases
+    from lakesweep.runs.saving import run_listed
+    from lakesweep.settings.load import load_settings
+
+    session = submitted_session()
+    settings = load_settings({}, spark_properties=properties_of(session))
+    set_up_logging(settings.output)
+    inside = outside_target(settings, namespace)
+    if inside.namespace.kind != kind:
+        raise ConfigError(
+            f"The storage namespace {inside.namespace.uri} is of type {inside.namespace.kind}, and {kind} was said. "
+            "Nothing was copied.",
+            kind="other-store",
+        )
+    record = run_listed(
+        flow,
+        SparkEngine(session),
+        Phases(inside.namespace.uri),
+        outside_target(settings, lists),
+        inside,
+        outside_target(settings, outside),
+    )
+    show_record(settings.output, record)

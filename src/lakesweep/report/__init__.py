@@ -1,0 +1,1 @@
+"""Run records as people read them. Sees run records only."""
