@@ -76,12 +76,12 @@ class _Gateway:
         response = await self._transfers.run(partial(self._answer, request, request_id))
         if response.status >= 400:
             await body.drain()
-        await _send_response(request, response, request_id, send, self._transfers)
+        await self._send(request, response, request_id, body, send)
 
     def _answer(self, request: GatewayRequest, request_id: str) -> GatewayResponse:
         try:
-            authenticated = verify_request(request, self._find_secret, self._clock())
             _check_text(request)
+            authenticated = verify_request(request, self._find_secret, self._clock())
             handler = find_handler(request)
             return handler(S3Call(self._lake, request, authenticated))
         except S3Error as error:
@@ -95,6 +95,43 @@ class _Gateway:
             logger.exception("request#%s %s failed", request_id, request.method)
             told = S3Error("InternalError", "We encountered an internal error. Please try again.")
             return _error_response(request, told, request_id)
+
+    async def _send(
+        self,
+        request: GatewayRequest,
+        response: GatewayResponse,
+        request_id: str,
+        body: _IncomingBody,
+        send: Send,
+    ) -> None:
+        headers = {"x-amz-request-id": request_id, **response.headers}
+        if isinstance(response.body, bytes) and response.status not in (204, 304):
+            headers.setdefault("Content-Length", str(len(response.body)))
+        encoded = [
+            (name.lower().encode("latin-1"), _CONTROL.sub(" ", value).encode())
+            for name, value in headers.items()
+        ]
+        await send({"type": "http.response.start", "status": response.status, "headers": encoded})
+        if request.method == "HEAD":
+            await send({"type": "http.response.body", "body": b""})
+        elif isinstance(response.body, bytes):
+            await send({"type": "http.response.body", "body": response.body})
+        else:
+            await self._send_stream(response.body, body, send)
+
+    async def _send_stream(self, pieces: Iterator[bytes], body: _IncomingBody, send: Send) -> None:
+        """Send piece by piece, and stop reading the object when the client goes away."""
+
+        async def stop_when_gone(scope: anyio.CancelScope) -> None:
+            await body.wait_until_gone()
+            scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stop_when_gone, tasks.cancel_scope)
+            while (piece := await self._transfers.run(partial(next, pieces, None))) is not None:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+            tasks.cancel_scope.cancel()
 
     def _find_secret(self, access_key_id: str) -> str | None:
         credentials = self._lake.authenticate(access_key_id)
@@ -167,6 +204,13 @@ class _IncomingBody:
                 except S3Error:
                     return
 
+    async def wait_until_gone(self) -> None:
+        try:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        except HTTPException:  # a body that nobody wants did not come in time
+            return
+
     async def _next_block(self) -> bytes:
         block = bytearray()
         while len(block) < CHUNK_BYTES and not self._is_complete:
@@ -194,32 +238,3 @@ def _error_response(request: GatewayRequest, error: S3Error, request_id: str) ->
     if error.status == 304:
         return GatewayResponse(error.status)
     return GatewayResponse(error.status, headers, document)
-
-
-async def _send_response(
-    request: GatewayRequest,
-    response: GatewayResponse,
-    request_id: str,
-    send: Send,
-    transfers: Transfers,
-) -> None:
-    headers = {"x-amz-request-id": request_id, **response.headers}
-    if isinstance(response.body, bytes) and response.status not in (204, 304):
-        headers.setdefault("Content-Length", str(len(response.body)))
-    encoded = [
-        (name.lower().encode("latin-1"), _CONTROL.sub(" ", value).encode())
-        for name, value in headers.items()
-    ]
-    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
-    if request.method == "HEAD":
-        await send({"type": "http.response.body", "body": b""})
-    elif isinstance(response.body, bytes):
-        await send({"type": "http.response.body", "body": response.body})
-    else:
-        await _send_stream(response.body, send, transfers)
-
-
-async def _send_stream(pieces: Iterator[bytes], send: Send, transfers: Transfers) -> None:
-    while (piece := await transfers.run(partial(next, pieces, None))) is not None:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
