@@ -11,6 +11,7 @@ import typer
 
 from lakesweep.cli.backup import backup
 from lakesweep.cli.config import config_app
+from lakesweep.cli.doctor import doctor
 from lakesweep.cli.gc import gc
 from lakesweep.cli.job import job
 from lakesweep.cli.mark import mark
@@ -53,6 +54,7 @@ app.command("backup")(backup)
 app.command("restore")(restore)
 app.add_typer(rules_app, name="rules")
 app.add_typer(runs_app, name="runs")
+app.command("doctor")(doctor)
 app.add_typer(config_app, name="config")
 app.command("job")(job)
 app.command("version")(show_version)

@@ -13,10 +13,6 @@ __all__ = ["run_text", "runs_table"]
 
 _MOST_EXAMPLES = 5
 
-_LIVE = "reached by a branch, a retained commit, an upload or a copy"
-_EXPIRED = "only in commits past their retention"
-_UNREFERENCED = "in no commit and on no branch"
-
 
 def run_text(record: RunRecord) -> str:
     """The whole record for a person."""
@@ -62,9 +58,9 @@ def _head(record: RunRecord) -> str:
         rows.append(("commits", commits))
     if record.cutoff is not None:
         rows.append(("cut-off", f"{_time(record.cutoff)}; what was written since is not touched"))
+    rows.append(("began", _time(record.started_at)))
     if record.finished_at is not None:
-        seconds = (record.finished_at - record.started_at).total_seconds()
-        rows.append(("took", f"{seconds:.1f} s, from {_time(record.started_at)}"))
+        rows.append(("ended", _time(record.finished_at)))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)
 
 
@@ -91,31 +87,35 @@ def _rules(record: RunRecord) -> str:
 
 
 def _numbers(record: RunRecord) -> Iterator[str]:
+    """One tree: what was listed, what of it is garbage and why, and what became of that."""
     if record.flow in (BACKUP, RESTORE):
-        yield _tree(record, "garbage", "named by the mark", _COPY_LINES)
+        yield "\n".join(_tree(record, "garbage", "named by the mark", _COPIED))
         return
     if record.objects["listed"]:
-        yield _tree(record, "listed", "in the storage namespace", _LISTED_LINES)
+        yield "\n".join(_tree(record, "listed", "in the storage namespace", _LISTED))
     if record.objects["garbage"]:
-        yield _tree(record, "garbage", "", _GARBAGE_LINES)
+        yield "\n".join(_tree(record, "garbage", "why", _GARBAGE))
         if _was_swept(record):
-            yield _tree(record, "garbage", "became", _SWEPT_LINES)
+            yield "\n".join(_tree(record, "garbage", "what became of it", _SWEPT))
 
 
-_LISTED_LINES = (
-    ("live", _LIVE),
+_LISTED = (
+    ("live", "reached by a branch, a retained commit, an upload or a copy"),
     ("young", "too young to be judged"),
     ("protected", "not a name that lakeFS gives to data"),
     ("garbage", ""),
 )
-_GARBAGE_LINES = (("expired", _EXPIRED), ("unreferenced", _UNREFERENCED))
-_SWEPT_LINES = (
+_GARBAGE = (
+    ("expired", "only in commits past their retention"),
+    ("unreferenced", "in no commit and on no branch"),
+)
+_SWEPT = (
     ("deleted", ""),
     ("already_gone", "somebody else had deleted them"),
     ("revived", "came back to life, and were kept"),
     ("failed", "could not be deleted"),
 )
-_COPY_LINES = (
+_COPIED = (
     ("copied", "and verified"),
     ("already_there", "the same, from an earlier try"),
     ("already_gone", "no longer in the namespace: nothing to save"),
@@ -126,27 +126,23 @@ _COPY_LINES = (
 def _was_swept(record: RunRecord) -> bool:
     if record.status in (RunStatus.SWEPT, RunStatus.PARTLY_SWEPT):
         return True
-    return any(record.objects[name] for name, _ in _SWEPT_LINES)
+    return any(record.objects[name] for name, _ in _SWEPT)
 
 
-def _tree(record: RunRecord, whole: str, what: str, lines: Sequence[tuple[str, str]]) -> str:
-    """A sum and its parts. Parts of nothing are left out; a rest that no part explains is shown as such."""
+def _tree(
+    record: RunRecord, whole: str, what: str, lines: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """A sum and its parts; parts of nothing are left out."""
+    yield _row(whole, record, whole, what)
     shown = [(name, said) for name, said in lines if record.objects.get(name, 0)]
-    rows = [_row(whole, record.objects[whole], record.bytes.get(whole, 0), what)]
     for number, (name, said) in enumerate(shown):
         branch = "└ " if number == len(shown) - 1 else "├ "
-        rows.append(
-            _row(branch + _words(name), record.objects[name], record.bytes.get(name, 0), said)
-        )
-    return "\n".join(rows)
+        yield _row(branch + name.replace("_", " "), record, name, said)
 
 
-def _row(name: str, objects: int, size: int, said: str) -> str:
-    return f"{name:<16}{objects:>12,}  {human_bytes(size):>11}  {said}".rstrip()
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+def _row(label: str, record: RunRecord, name: str, said: str) -> str:
+    size = human_bytes(record.bytes.get(name, 0))
+    return f"{label:<16}{record.objects[name]:>12,}  {size:>11}  {said}".rstrip()
 
 
 def _details(record: RunRecord) -> Iterator[str]:

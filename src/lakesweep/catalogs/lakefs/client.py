@@ -35,6 +35,7 @@ from lakesweep.catalogs.lakefs.wire import (
     PrepareUncommittedWire,
     RefListWire,
     RefsDumpWire,
+    RepositoryListWire,
     RepositoryWire,
     TaskWire,
 )
@@ -163,6 +164,11 @@ class LakeFSClient:
             storage_id=answer.storage_id,
             read_only=answer.read_only,
         )
+
+    def namespaces(self) -> dict[str, str]:
+        """The storage namespaces of all repositories that the user may see, by repository."""
+        pages = self._pages("listing repositories", RepositoryListWire, ["repositories"])
+        return {found.id: found.storage_namespace for page in pages for found in page.results}
 
     def branches(self, repository: str) -> list[BranchHead]:
         """All branches, hidden ones too, in the server's order."""

@@ -34,6 +34,7 @@ __all__ = [
     "RefListWire",
     "RefWire",
     "RefsDumpWire",
+    "RepositoryListWire",
     "RepositoryWire",
     "StorageConfigWire",
     "TaskWire",
@@ -152,6 +153,15 @@ class PageWire(_Wire):
                 f"says it has {self.pagination.results} results, but has {len(self.items())}"
             )
         return self
+
+
+class RepositoryListWire(PageWire):
+    """A page of repositories."""
+
+    results: list[RepositoryWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
 
 
 class RefWire(_Wire):

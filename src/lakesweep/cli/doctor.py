@@ -1,0 +1,68 @@
+"""`lakesweep doctor`: whether runs can work here, and what would hurt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.render import print_json, print_text
+from lakesweep.errors import StorageError
+
+if TYPE_CHECKING:
+    from lakesweep.runs.doctor import Check
+    from lakesweep.settings.values import Settings
+
+__all__ = ["doctor"]
+
+_SIGNS = {"ok": "ok  ", "warning": "WARN", "wrong": "BAD "}
+
+
+@with_settings("server", "storage", "output", without=("no_lease",))
+def doctor(repo: Repo, *, settings: Settings) -> None:
+    """Try everything that a run needs, and say what would hurt: rights, clocks, versioning, stale branches, neighbours.
+
+    Nothing is deleted but files of the doctor's own. Exit status 3 when a run could not work.
+    """
+    from lakesweep.cli.running import start_engine
+    from lakesweep.engine.late import LateEngine
+    from lakesweep.runs.doctor import Verdict, examine
+    from lakesweep.runs.opening import open_run
+
+    engine = LateEngine(lambda: start_engine(settings))
+    is_json = settings.output.output == "json"
+    checks: list[Check] = []
+    with open_run(settings, repo, engine) as context:
+        for check in examine(context):
+            checks.append(check)
+            if not is_json:
+                print_text(_line(check))
+    wrong = [check.name for check in checks if check.verdict is Verdict.WRONG]
+    if is_json:
+        print_json(
+            {
+                "schema": "lakesweep.doctor/1",
+                "repository": context.name,
+                "fit": not wrong,
+                "checks": [
+                    {
+                        "name": check.name,
+                        "verdict": check.verdict.value,
+                        "found": check.found,
+                        "advice": check.advice,
+                    }
+                    for check in checks
+                ],
+            }
+        )
+    if wrong:
+        raise StorageError(
+            f"A run on {context.name} could not work: {', '.join(wrong)}. Nothing was deleted.",
+            kind="not-fit",
+        )
+
+
+def _line(check: Check) -> str:
+    line = f"{_SIGNS[check.verdict.value]}  {check.name:<19} {check.found}"
+    return (
+        f"{line}\n{'':27}{check.advice}" if check.advice and check.verdict.value != "ok" else line
+    )

@@ -1,0 +1,126 @@
+"""Whether a delete frees anything: a store may keep deleted objects, by versioning or by soft delete.
+
+Only `lakesweep doctor` asks; deleting itself is the same either way.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from enum import Enum
+from urllib.parse import urlsplit
+
+from lakesweep.errors import LakesweepError
+from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.store import ObjectStore
+
+__all__ = ["Finality", "Kept", "how_final_are_deletes"]
+
+_AZURE_VERSION = "2021-12-02"
+_SERVICE_PROPERTIES = "restype=service&comp=properties"
+
+
+class Kept(Enum):
+    """What becomes of deleted objects."""
+
+    NOT_KEPT = "not kept"
+    KEPT = "kept"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finality:
+    """The answer, and the words that explain it."""
+
+    kept: Kept
+    said: str
+
+
+def how_final_are_deletes(store: ObjectStore) -> Finality:
+    """Ask the store how it is set up; a store that does not tell is answered as unknown."""
+    root = store.root
+    try:
+        if root.kind == "s3":
+            return _s3_versioning(root.container, store.options)
+        if root.kind == "azure":
+            endpoint = root.endpoint or f"https://{root.account}.blob.core.windows.net"
+            return _azure_soft_delete(endpoint, root.account, store.options)
+    except (LakesweepError, OSError, ValueError) as error:
+        return Finality(Kept.UNKNOWN, f"the store does not tell: {error}")
+    if root.kind == "gs":
+        return Finality(
+            Kept.UNKNOWN, "buckets keep deleted objects for seven days unless told otherwise"
+        )
+    return Finality(Kept.NOT_KEPT, "deleted is deleted")
+
+
+def _s3_versioning(bucket: str, options: StorageOptions) -> Finality:
+    from lakesweep.storage.s3_client import s3_client
+
+    what = f"reading the versioning of s3://{bucket}"
+    reply = s3_client(bucket, options).request("GET", what, query={"versioning": ""})
+    status = _text_of(reply.content, "Status", what)
+    if status == "Enabled":
+        return Finality(
+            Kept.KEPT, f"s3://{bucket} is versioned: a deleted object stays as an old version"
+        )
+    if status == "Suspended":
+        return Finality(
+            Kept.KEPT, f"versioning of s3://{bucket} is suspended: earlier versions stay"
+        )
+    return Finality(Kept.NOT_KEPT, f"s3://{bucket} is not versioned")
+
+
+def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> Finality:
+    url = f"{endpoint}/?{_SERVICE_PROPERTIES}"
+    headers = {"x-ms-version": _AZURE_VERSION}
+    if options.azure_account_key:
+        headers["x-ms-date"] = format_datetime(datetime.now(UTC), usegmt=True)
+        headers["Authorization"] = _shared_key(url, account, headers, options.azure_account_key)
+    elif options.azure_sas_token:
+        url += "&" + options.azure_sas_token.lstrip("?")
+    else:
+        return Finality(
+            Kept.UNKNOWN, "soft delete can be asked for with an account key or a SAS token only"
+        )
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=options.request_timeout_seconds) as reply:
+            content = reply.read()
+    except urllib.error.HTTPError as error:
+        return Finality(Kept.UNKNOWN, f"the account does not tell (HTTP {error.code})")
+    policy = next(
+        (
+            e
+            for e in parsed_xml(content, "the account's properties").iter()
+            if local_name(e) == "DeleteRetentionPolicy"
+        ),
+        None,
+    )
+    values = {local_name(e): e.text or "" for e in policy} if policy is not None else {}
+    if values.get("Enabled") == "true":
+        days = values.get("Days", "some")
+        return Finality(Kept.KEPT, f"soft delete keeps deleted blobs of {account} for {days} days")
+    return Finality(Kept.NOT_KEPT, f"soft delete is off in {account}")
+
+
+def _shared_key(url: str, account: str, headers: dict[str, str], key: str) -> str:
+    """Azure's SharedKeyLite signature of a GET of the account's properties."""
+    own = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    resource = f"/{account}{urlsplit(url).path}?comp=properties"
+    signed = f"GET\n\n\n\n{own}{resource}"
+    digest = hmac.new(base64.b64decode(key), signed.encode(), hashlib.sha256).digest()
+    return f"SharedKeyLite {account}:{base64.b64encode(digest).decode()}"
+
+
+def _text_of(content: bytes, name: str, what: str) -> str:
+    return next(
+        (e.text or "" for e in parsed_xml(content, what).iter() if local_name(e) == name), ""
+    )
