@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 
 # lakeFS starts a new slice every hour. A server told to keep slices open for longer is read again by the clean runs.
 SLICE_MAX_AGE = timedelta(hours=1)
+_LINK_MARGIN = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,8 @@ class Hunt:
         if found.slices is None:
             return None
         previous = self._previous
-        margin = self._cutoff.min_age
+        # An address issued in a slice's last minute can be linked for a token's life, whatever age was asked for.
+        margin = max(self._cutoff.min_age, self._context.client.grace_period() + _LINK_MARGIN)
         settled = last_read_slice(
             found.slices.slices, self._cutoff.reference_time, SLICE_MAX_AGE, margin
         )

@@ -37,6 +37,7 @@ class Judged:
     tallies: dict[str, Tally]
     duplicates: Tally
     live_references: int
+    live_addresses: int  # distinct ones among the references
     garbage: list[Part]
     undated: list[Part]
     young: list[Part]
@@ -109,6 +110,7 @@ def _add_up(
         tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in VERDICTS},
         duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
         live_references=sums["live_references"],
+        live_addresses=sums["live_addresses"],
         garbage=_parts(met, "garbage_parts"),
         undated=_parts(met, "undated_parts"),
         young=_parts(met, "young_parts"),

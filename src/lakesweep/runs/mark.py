@@ -144,9 +144,9 @@ def _write_plan(
     garbage: list[Part],
     totals: Totals,
 ) -> Plan:
-    base = totals.listed if totals.listed.objects else _base_without_listing(found)
-    files = write_mark(context.store, mark_id, garbage)
     tally = Tally(sum(p.rows for p in garbage), sum(p.bytes for p in garbage))
+    base = totals.listed if totals.listed.objects else _base_without_listing(found, tally)
+    files = write_mark(context.store, mark_id, garbage)
     if totals.listed.objects and tally != totals.garbage:
         raise UnsafeToSweepError(
             f"{totals.garbage} of {context.name} are garbage, but {tally} are in the plan. Nothing was deleted. Run again.",
@@ -169,9 +169,9 @@ def _write_plan(
     return plan
 
 
-def _base_without_listing(found: Found) -> Tally:
-    judged = found.judged
-    return Tally(judged.live_references, 0) + judged.tallies["expired"]
+def _base_without_listing(found: Found, garbage: Tally) -> Tally:
+    """All distinct committed and staged addresses. Their bytes are not known: only the share of objects can be told."""
+    return Tally(found.judged.live_addresses + garbage.objects, 0)
 
 
 def _record(

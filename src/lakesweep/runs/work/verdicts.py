@@ -33,6 +33,7 @@ MET_SCHEMA = pa.schema(
         pa.field("duplicates", pa.int64()),
         pa.field("duplicate_bytes", pa.int64()),
         pa.field("live_references", pa.int64()),
+        pa.field("live_addresses", pa.int64()),
         pa.field("expired_references", pa.int64()),
         pa.field("canaries", pa.int64()),
         pa.field(
@@ -81,6 +82,7 @@ class Judge:
             "duplicates": duplicates,
             "duplicate_bytes": duplicate_bytes,
             "live_references": len(live),
+            "live_addresses": int(np.count_nonzero(np.diff(live))) + bool(len(live)),
             "expired_references": len(expired),
             "canaries": len(canaries),
             "dead_canaries": canaries[~_is_in(canaries, live)].tobytes(),
