@@ -1,0 +1,220 @@
+"""Prepare uncommitted: nothing that is live may be missing, whatever goes on meanwhile."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+
+import pytest
+
+from lakesweep.errors import FormatError
+from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
+from lakesweep.lake.errors import ForbiddenError, InvalidRequestError
+from lakesweep.testing.lakes import LakeRepo
+
+
+@pytest.fixture
+def repo() -> LakeRepo:
+    return LakeRepo().create()
+
+
+@pytest.fixture
+def paged(monkeypatch: pytest.MonkeyPatch) -> LakeRepo:
+    """A repository whose lists have one entry to a page."""
+    monkeypatch.setattr("lakesweep.lake.gc_uncommitted._SCAN_ROWS", 1)
+    return LakeRepo(prepare_max_file_bytes=0).create()
+
+
+def test_empty_repository_has_an_empty_list(repo: LakeRepo) -> None:
+    """Nothing staged: no file, no location, a total of none."""
+    page = repo.lake.prepare_uncommitted(repo.id)
+    assert (page.location, page.rows_written, page.total_rows) == ("", 0, 0)
+    assert page.continuation_token is None
+
+
+def test_everything_staged_on_every_branch_is_listed(repo: LakeRepo) -> None:
+    """Current and sealed tokens, hidden branches; not tombstones, not what lies outside."""
+    expected = [repo.put("a"), repo.put("b")]
+    repo.lake.create_branch(repo.id, "dev", "main", is_hidden=True)
+    expected.append(repo.put("c", branch="dev"))
+    repo.lake._parts.committing._staging.seal(repo.lake.get_repository(repo.id), "dev")
+    expected.append(repo.put("d", branch="dev"))
+    repo.lake.stage_object(repo.id, "main", "out", "s3://elsewhere/x", checksum="c", size_bytes=1)
+    repo.lake.delete_object(repo.id, "main", "b")
+    expected.pop(1)
+    assert sorted(repo.uncommitted()) == sorted(expected)
+
+
+def test_file_is_as_the_real_server_writes_it(repo: LakeRepo) -> None:
+    """Gzip Parquet of address and seconds under the run's folder, whose location the page tells."""
+    address = repo.put("a")
+    page = repo.lake.prepare_uncommitted(repo.id)
+    folder = f"_lakefs/retention/gc/uncommitted/{page.run_id}/uncommitted/"
+    assert page.location == f"{repo.namespace}/{folder}"
+    (key,) = [key for batch in repo.store.list(folder) for key in batch["key"].to_pylist()]
+    table = read_uncommitted(repo.store.read(key))
+    assert table.schema.equals(UNCOMMITTED_SCHEMA)
+    assert table.to_pylist() == [
+        {"physical_address": address, "creation_date": int(repo.clock.now.timestamp())}
+    ]
+
+
+def test_identical_reupload_over_a_committed_path_is_listed(repo: LakeRepo) -> None:
+    """The staged entry is what readers get, though a commit would keep the old one."""
+    old = repo.put("a", b"same")
+    repo.commit()
+    new = repo.put("a", b"same")
+    assert new != old
+    assert repo.uncommitted() == [new]
+    assert repo.address("a") == new
+
+
+def test_pages_tell_their_rows_and_the_last_the_total(paged: LakeRepo) -> None:
+    """Each page one file; a page without rows still tells the run's location."""
+    for n in range(3):
+        paged.put(f"{n}")
+    pages = [paged.lake.prepare_uncommitted(paged.id)]
+    while pages[-1].continuation_token is not None:
+        pages.append(paged.lake.prepare_uncommitted(paged.id, pages[-1].continuation_token))
+    assert [page.rows_written for page in pages] == [1, 1, 1, 0]
+    assert [page.total_rows for page in pages] == [None, None, None, 3]
+    assert len({page.location for page in pages}) == len({page.run_id for page in pages}) == 1
+    assert pages[-1].location
+
+
+def test_page_ends_with_its_time(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow store makes more pages, each with some progress."""
+    monkeypatch.setattr("lakesweep.lake.gc_uncommitted._SCAN_ROWS", 2)
+    addresses = [repo.put(f"{n}") for n in range(5)]
+    page_of = repo.kv.page
+
+    def slow_page(*arguments: object, **how: object) -> object:
+        repo.clock.advance(minutes=2)
+        return page_of(*arguments, **how)
+
+    monkeypatch.setattr(repo.kv, "page", slow_page)
+    assert repo.uncommitted() == addresses
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "nonsense",
+        base64.b64encode(b"[]").decode(),
+        base64.b64encode(json.dumps({"run_id": "../../x"}).encode()).decode(),
+        base64.b64encode(
+            json.dumps(
+                {
+                    "run_id": "../../../data/x/yyyyyyyy",
+                    "branch": "b",
+                    "token": "t",
+                    "key": "",
+                    "rows": 0,
+                }
+            ).encode()
+        ).decode(),
+        base64.b64encode(
+            json.dumps(
+                {
+                    "run_id": "g3skk00f3g12lqg123jg",
+                    "branch": "b",
+                    "token": "t",
+                    "key": "",
+                    "rows": -1,
+                }
+            ).encode()
+        ).decode(),
+    ],
+)
+def test_foreign_continuation_token_is_refused(repo: LakeRepo, token: str) -> None:
+    """A token becomes part of a key, so it is believed only when it has our shape."""
+    with pytest.raises(InvalidRequestError):
+        repo.lake.prepare_uncommitted(repo.id, token)
+
+
+def test_damaged_entry_ends_the_run(repo: LakeRepo) -> None:
+    """Doubt keeps: no list is better than one with a hole."""
+    repo.put("a")
+    repo.kv.set(repo.lake.get_branch(repo.id, "main").staging_token, b"b", b"\x40damaged")
+    with pytest.raises(FormatError):
+        repo.lake.prepare_uncommitted(repo.id)
+
+
+def test_read_only_repository_is_not_prepared() -> None:
+    """Its namespace is not written to."""
+    repo = LakeRepo()
+    repo.lake.create_repository(repo.id, repo.namespace, is_read_only=True)
+    with pytest.raises(ForbiddenError):
+        repo.lake.prepare_uncommitted(repo.id)
+
+
+MEANWHILE: dict[str, Callable[[LakeRepo], object]] = {
+    "commit": lambda r: r.commit(),
+    "seal": lambda r: r.lake._parts.committing._staging.seal(r.lake.get_repository(r.id), "main"),
+    "commit and housekeeping": lambda r: (r.commit(), r.lake.run_housekeeping()),
+    "other branch deleted": lambda r: r.lake.delete_branch(r.id, "aaa"),
+    "this branch deleted": lambda r: r.lake.delete_branch(r.id, "zzz"),
+    "reset": lambda r: r.lake.reset_branch(r.id, "main", "reset"),
+    "prefix reset": lambda r: r.lake.reset_branch(r.id, "main", "common_prefix", "b"),
+    "branch made": lambda r: r.lake.create_branch(r.id, "mmm", "main"),
+    "delete": lambda r: r.lake.delete_object(r.id, "main", "c"),
+    "merge": lambda r: (
+        r.commit("zzz"),
+        r.commit(),
+        r.lake.merge(r.id, "zzz", "main", committer="me"),
+    ),
+    "link": lambda r: r.lake.link_physical_address(
+        r.id, "main", "linked", r.pending.physical_address, checksum="c", size_bytes=4
+    ),
+}
+
+
+@pytest.mark.parametrize("call", MEANWHILE.values(), ids=MEANWHILE.keys())
+@pytest.mark.parametrize("place", range(10))
+def test_change_between_any_two_pages_hides_nothing_live(
+    paged: LakeRepo, call: Callable[[LakeRepo], object], place: int
+) -> None:
+    """What is visible on a branch afterwards is in the list, or in a commit read after the list."""
+    for branch in ("aaa", "zzz"):
+        paged.lake.create_branch(paged.id, branch, "main")
+        for path in (f"{branch}1", f"{branch}2"):
+            paged.put(path, path.encode(), branch)
+    for path in ("a", "b1", "b2", "c"):
+        paged.put(path, path.encode())
+    paged.pending = paged.lake.get_physical_address(paged.id, "main", "linked")  # type: ignore[attr-defined]
+    paged.store.write(paged.relative(paged.pending.physical_address), b"1234")  # type: ignore[attr-defined]
+    places = iter(range(100))
+
+    def meanwhile() -> None:
+        if next(places) == place:
+            call(paged)
+
+    live = set(paged.uncommitted(meanwhile)) | paged.committed()
+    for branch in paged.branches():
+        assert {paged.address(path, branch) for path in paged.paths(branch)} <= live
+
+
+def test_token_dropped_while_it_is_read_stays_readable(repo: LakeRepo) -> None:
+    """Housekeeping removes dropped tokens only after their life; until then a reader in the middle goes on."""
+    repo.put("a")
+    token = repo.lake.get_branch(repo.id, "main").staging_token
+    repo.commit()
+    repo.clock.advance(minutes=59)
+    repo.lake.run_housekeeping()
+    assert len(repo.kv.page(token)) == 1
+    repo.clock.advance(minutes=2)
+    repo.lake.run_housekeeping()
+    assert repo.kv.page(token) == []
+    assert repo.kv.page("cleanup-tokens") == []
+
+
+def test_token_noted_as_dropped_but_attached_is_kept(repo: LakeRepo) -> None:
+    """A server that died between noting and letting go does no harm."""
+    repo.put("a", b"x")
+    token = repo.lake.get_branch(repo.id, "main").staging_token
+    dropped = repo.lake._parts.housekeeping._dropped_tokens
+    dropped.note(repo.lake.get_repository(repo.id), "main", [token], repo.clock.now)
+    repo.clock.advance(hours=2)
+    repo.lake.run_housekeeping()
+    assert repo.read("a") == b"x"
