@@ -61,12 +61,15 @@ def serve(
     try:
         given = os.environ.get(ACCESS_KEY_VARIABLE), os.environ.get(SECRET_KEY_VARIABLE)
         made = set_up_first_user(lake, *(value or None for value in given))
-        typer.echo(f"endpoint           {url_of(listener)}")
-        if made is not None:
-            typer.echo(f"access key id      {made.access_key_id}")
-            if not any(given):
+
+        def announce() -> None:
+            typer.echo(f"endpoint           {url_of(listener)}")
+            if made is not None:
+                typer.echo(f"access key id      {made.access_key_id}")
+            if made is not None and not any(given):
                 typer.echo(f"secret access key  {made.secret_access_key}   (shown this once)")
-        serve_lake(lake, listener)
+
+        serve_lake(lake, listener, announce=announce)
     finally:
         listener.close()
         lake.close()

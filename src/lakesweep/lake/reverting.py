@@ -99,7 +99,8 @@ class Reverting:
                 _ORIGIN_KEY: picked.id,
                 _ORIGINAL_COMMITTER_KEY: picked.committer,
             },
-            allow_empty=False,
+            # As in lakeFS: a commit that changed nothing can't be picked, one whose change is there already can.
+            allow_empty=picked.meta_range_id != parent.meta_range_id,
         )
 
     def _step(

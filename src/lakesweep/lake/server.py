@@ -10,7 +10,7 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -98,23 +98,37 @@ def url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve_lake(lake: Lake, listener: socket.socket, *, limits: RequestLimits | None = None) -> None:
-    """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first."""
-    with housekeeping(lake), _stop_signals_survived():
-        _uvicorn_server(lake, limits).run(sockets=[listener])
+def serve_lake(
+    lake: Lake,
+    listener: socket.socket,
+    *,
+    announce: Callable[[], None],
+    limits: RequestLimits | None = None,
+) -> None:
+    """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first.
+
+    `announce` is called once a signal would stop the server in good order.
+    """
+    server = _uvicorn_server(lake, limits)
+    with housekeeping(lake), _stopped_by_signals(server):
+        announce()
+        server.run(sockets=[listener])
 
 
 @contextmanager
-def _stop_signals_survived() -> Iterator[None]:
-    # uvicorn stops gracefully on these, and then sends them to the process once more, which would end it
-    # before the lake is closed.
-    stops = (signal.SIGINT, signal.SIGTERM)
-    earlier = [signal.signal(stop, lambda *_: None) for stop in stops]
+def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
+    # uvicorn handles these itself while it runs. Before that they would kill the process, and afterwards it sends
+    # them once more, which would end the process before the lake is closed.
+    def stop(_number: int, _frame: object) -> None:
+        server.should_exit = True
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    earlier = [signal.signal(number, stop) for number in signals]
     try:
         yield
     finally:
-        for stop, handler in zip(stops, earlier, strict=True):
-            signal.signal(stop, handler)
+        for number, handler in zip(signals, earlier, strict=True):
+            signal.signal(number, handler)
 
 
 @contextmanager

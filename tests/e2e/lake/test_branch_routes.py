@@ -68,6 +68,7 @@ def test_uncommitted_changes_are_shown_and_thrown_away(repo) -> None:
     folded = repo.ok("GET", "/branches/main/diff", params={"delimiter": "/"})["results"]
     assert folded[0] == {"path": "a/", "path_type": "common_prefix", "type": "prefix_changed"}
     for body, left in (
+        ({"type": "object", "path": "never"}, ["a/1", "a/2", "b/1", "c"]),
         ({"type": "object", "path": "c"}, ["a/1", "a/2", "b/1"]),
         ({"type": "common_prefix", "path": "a/"}, ["b/1"]),
         ({"type": "reset"}, []),

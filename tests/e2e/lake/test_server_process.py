@@ -111,7 +111,7 @@ def test_serve_prints_what_a_user_needs_and_stops_when_told(
         assert reply.json()["user"]["id"] == "admin"
     finally:
         process.send_signal(stop)
-        rest, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert (tmp_path / "lake").stat().st_mode & 0o077 == 0
 
@@ -120,7 +120,7 @@ def test_serve_prints_what_a_user_needs_and_stops_when_told(
         assert "http://" in _read_lines(again, 1)
     finally:
         again.send_signal(stop)
-        rest, _ = again.communicate(timeout=30)
+        rest, _ = again.communicate(timeout=60)
     assert "secret" not in rest
 
 
@@ -139,5 +139,5 @@ def test_serve_takes_its_first_key_from_the_environment(tmp_path: Path) -> None:
         assert httpx.get(f"{url[0]}/api/v1/user", auth=auth).status_code == 200
     finally:
         process.send_signal(signal.SIGTERM)
-        rest, _ = process.communicate(timeout=30)
+        rest, _ = process.communicate(timeout=60)
     assert "from-env-secret" not in said + rest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -18,6 +19,8 @@ from lakesweep.lake.api.models import (
 )
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.wire import Document, commit_document, diff_document, page_document
+from lakesweep.lake.errors import MissingError
+from lakesweep.lake.values import DiffEntry
 
 router = APIRouter(prefix="/repositories/{repository}/branches")
 
@@ -68,7 +71,12 @@ def delete_branch(lake: LakeDep, repository: str, branch: str, force: bool = Fal
 @router.put("/{branch}")
 def reset_branch(lake: LakeDep, repository: str, branch: str, body: ResetBody) -> Response:
     """Throw away staged changes."""
-    lake.reset_branch(repository, branch, body.type, body.path, force=body.force)
+    try:
+        lake.reset_branch(repository, branch, body.type, body.path, force=body.force)
+    except MissingError as missing:
+        # Where nothing is staged there is nothing to throw away, and lakeFS calls that done.
+        if missing.kind != "entry-not-found":
+            raise
     return no_content()
 
 
@@ -98,7 +106,12 @@ def diff_branch(
         amount=page.amount,
         delimiter=delimiter,
     )
-    return json_reply(page_document(found, diff_document))
+    return json_reply(page_document(found, _staged_document))
+
+
+def _staged_document(entry: DiffEntry) -> Document:
+    # lakeFS knows no size for what is staged to be deleted.
+    return diff_document(replace(entry, size_bytes=0) if entry.type == "removed" else entry)
 
 
 @router.post("/{branch}/revert")
@@ -113,7 +126,7 @@ def revert_branch(
         body.ref,
         committer=caller.username,
         parent_number=body.parent_number,
-        message=overrides.message,
+        message=overrides.message or f"Revert {body.ref}",
         metadata=overrides.metadata,
         allow_empty=body.allow_empty,
         force=body.force,

@@ -67,7 +67,7 @@ def install_error_handlers(app: FastAPI) -> None:
 def _answer_lakesweep_error(request: Request, error: Exception) -> Response:
     status = status_of(error)
     if status == 500:
-        logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        logger.error("%s %s failed: %s", request.method, request.url.path, error)
     if isinstance(error, lake.MergeConflictError) and "/merge/" in request.url.path:
         # lakeFS's clients parse the reply to a conflicting merge as a merge result without a reference.
         return json_reply({"reference": ""}, status)

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from lakesweep.lake.api.dependencies import LakeDep, RefusePresign
 from lakesweep.lake.api.replies import json_reply
+from lakesweep.lake.errors import GoneError, MissingError
 
 router = APIRouter(prefix="/repositories/{repository}/metadata")
 
@@ -33,7 +34,13 @@ def get_metadata_object(
     lake: LakeDep, repository: str, type: Literal["range", "meta_range"], object_id: MetadataId
 ) -> Response:
     """The bytes of a range or metarange."""
-    data = lake.read_metadata_object(repository, object_id)
+    try:
+        data = lake.read_metadata_object(repository, object_id)
+    except MissingError as missing:
+        if missing.kind != "metarange-not-found":
+            raise
+        # To lakeFS these are bytes like any others, so clients expect them to be gone, not unknown.
+        raise GoneError(missing.message) from missing
     return Response(data, media_type="application/octet-stream")
 
 
