@@ -39,8 +39,13 @@ class Addresses:
             ForbiddenError: it is a local file that this server may not serve.
         """
         location = self._plain(address, is_prefix=is_prefix)
-        for reading in _readings(address):
-            self._refuse_inside(repository, address, reading)
+        for reading in self._locations(address):
+            for namespace in self._namespaces(repository):
+                if _folded(namespace).contains(_folded(reading)):
+                    raise InvalidAddressError(
+                        f"{address!r} lies in the storage namespace {namespace}, or may be taken for it;"
+                        " link an issued address instead. Nothing was staged."
+                    )
         if location.kind == "local":
             self._assert_may_serve(location)
         elif location.endpoint and not _AZURE_CLOUD.fullmatch(location.endpoint):
@@ -50,11 +55,13 @@ class Addresses:
     def check_source_prefix(self, repository: Repository, address: str) -> Location:
         """The place of a prefix to import from: in no namespace, and around none."""
         location = self.check_outside(repository, address, is_prefix=True)
-        for namespace in self._namespaces(repository):
-            if _folded(location).contains(_folded(namespace)):
-                raise InvalidAddressError(
-                    f"{address} contains the storage namespace {namespace}; nothing was imported"
-                )
+        for reading in self._locations(address):
+            for namespace in self._namespaces(repository):
+                if _folded(reading).contains(_folded(namespace)):
+                    raise InvalidAddressError(
+                        f"{address} contains the storage namespace {namespace}, or may be taken to;"
+                        " nothing was imported"
+                    )
         return location
 
     def open(self, repository: Repository, entry: Entry) -> tuple[ObjectStore, str]:
@@ -79,18 +86,14 @@ class Addresses:
             )
         return location
 
-    def _refuse_inside(self, repository: Repository, address: str, reading: str) -> None:
-        try:
-            location = self._context.locate(reading)
-        except ConfigError:
-            # Nothing understands it so; another reading counts.
-            return
-        for namespace in self._namespaces(repository):
-            if _folded(namespace).contains(_folded(location)):
-                raise InvalidAddressError(
-                    f"{address!r} lies in the storage namespace {namespace}, or may be taken for it;"
-                    " link an issued address instead. Nothing was staged."
-                )
+    def _locations(self, address: str) -> Iterator[Location]:
+        """The places that the address might be taken for."""
+        for reading in _readings(address):
+            try:
+                yield self._context.locate(reading)
+            except ConfigError:
+                # Nothing understands it so; another reading counts.
+                continue
 
     def _namespaces(self, repository: Repository) -> Iterator[Location]:
         yield self._context.namespace(repository)
