@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lakesweep.domain.durations import parse_duration
+from lakesweep.errors import ConfigError
 
 ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
 SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
@@ -43,8 +44,14 @@ def serve(
     LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. Ctrl-C or SIGTERM finishes the requests under way and stops.
     """
     # Imported here: the web framework is an extra, and no other command should wait for it.
-    from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
-    from lakesweep.lake.values import LakeSettings
+    try:
+        from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
+        from lakesweep.lake.values import LakeSettings
+    except ModuleNotFoundError as missing:
+        raise ConfigError(
+            f"The embedded lake needs the package {missing.name}, which is not installed."
+            " Nothing was started; install lakesweep[lake]."
+        ) from missing
     from lakesweep.storage import StorageOptions
 
     settings = LakeSettings(

@@ -23,6 +23,7 @@ import uvicorn
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
+from lakesweep.lake.connections import protocol_with
 from lakesweep.lake.errors import ConflictError
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
@@ -227,8 +228,10 @@ class LakeServer:
 
 
 def _uvicorn_server(lake: Lake, limits: RequestLimits | None) -> uvicorn.Server:
+    limits = limits or RequestLimits()
     config = uvicorn.Config(
         build_app(lake, limits=limits),
+        http=protocol_with(limits.header_seconds),
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -26,6 +26,8 @@ class RequestLimits:
     """A JSON body. A thousand paths of 1024 bytes each, escaped, fit several times."""
     max_object_bytes: int = 48 * 1024 * 1024 * _MIB
     """An object, sent in one request. The largest object that S3 keeps."""
+    header_seconds: float = 30.0
+    """Longest time from a connection's start to the end of a request's headers (see `lake.connections`)."""
     silence_seconds: float = 60.0
     """Longest wait for the next piece of a body."""
     document_seconds: float = 120.0
