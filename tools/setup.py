@@ -90,7 +90,8 @@ def install_packages() -> None:
 
 def warm_up() -> None:
     """Find a Java and compile the jitted code, once for each version of the sources."""
-    jitted = sorted((ROOT / "src" / "lakesweep" / "formats").rglob("*.py"))
+    sources = sorted((ROOT / "src").rglob("*.py"))
+    jitted = [source for source in sources if b"@jitted" in source.read_bytes()]
     wanted = fingerprint([PACKAGES_STAMP, ROOT / "tools" / "warm.py", *jitted])
     if stamped(WARM_STAMP) == wanted:
         return

@@ -45,7 +45,8 @@ HOMES = {
     "obstore": {"storage"},
     "botocore": {"storage", "testing"},
     "boto3": {"testing"},
-    "numba": {"formats"},
+    "numba": {"formats", "storage"},  # bytes of files, and pages of S3 listings
+    "llvmlite": {"formats"},
     "cramjam": {"formats"},
     "httpx": {"catalogs", "testing"},
     "fastapi": {"lake"},
