@@ -15,12 +15,27 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from llvmlite import binding, ir  # type: ignore[import-untyped]  # ships no types
+from numba.core import types
+from numba.extending import intrinsic
+
+__all__ = ["HAS_SSE42", "crc32c_step", "jitted"]
 
 # numba makes the attributes of this module while it is imported, so type checkers do not see them.
 _settings: Any = numba.config
 _F = TypeVar("_F", bound=Callable[..., object])
 # `_nrt` turns reference counting off; numba's type stubs do not list it. Calls between these functions are all inlined.
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
+
+
+# Whether compiled code may use the processor's own CRC-32C: not if numba was told to compile for another processor.
+HAS_SSE42 = bool(
+    not _settings.DISABLE_JIT
+    and _settings.CPU_NAME is None
+    and _settings.CPU_FEATURES is None
+    and binding.get_process_triple().startswith("x86_64")
+    and binding.get_host_cpu_features().get("sse4.2", False)
+)
 
 
 def jitted(function: _F) -> _F:
@@ -59,3 +74,17 @@ def _digest_of_sources() -> str:
         if b"@jitted" in text:
             digest.update(text)
     return digest.hexdigest()[:16]
+
+
+@intrinsic
+def crc32c_step(typing_context: Any, crc: Any, word: Any) -> Any:
+    """For compiled code on processors with SSE 4.2: a CRC-32C (not inverted, not masked) advanced by eight bytes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word_type = ir.IntType(64)
+        step = builder.module.declare_intrinsic(
+            "llvm.x86.sse42.crc32.64.64", fnty=ir.FunctionType(word_type, [word_type, word_type])
+        )
+        return builder.call(step, arguments)
+
+    return types.uint64(types.uint64, types.uint64), generate

@@ -14,6 +14,7 @@ from lakesweep.formats.jit import jitted
 __all__ = [
     "Bytes",
     "byte_at",
+    "copy_ahead",
     "copy_bytes",
     "put_varint",
     "read_varint",
@@ -23,7 +24,7 @@ __all__ = [
 
 Bytes = npt.NDArray[np.uint8]
 
-_U1, _U2, _U3, _U4, _U5, _U6, _U7 = (np.uintp(i) for i in range(1, 8))
+_U1, _U2, _U3, _U4, _U5, _U6, _U7, _U8 = (np.uintp(i) for i in range(1, 9))
 _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(8 * i) for i in range(1, 8))
 
 
@@ -54,31 +55,50 @@ def copy_bytes(source: Bytes, start: int, count: int, target: Bytes, at: int) ->
     """Copy `count` bytes from `source[start]` to `target[at]`. Within one buffer the two may lie 8 bytes apart or more."""
     read = np.uintp(start)
     write = np.uintp(at)
-    words = count >> 3
-    for _ in range(words):
-        # All loaded before any is stored, so that each side becomes one instruction.
-        b0 = source[read]
-        b1 = source[read + _U1]
-        b2 = source[read + _U2]
-        b3 = source[read + _U3]
-        b4 = source[read + _U4]
-        b5 = source[read + _U5]
-        b6 = source[read + _U6]
-        b7 = source[read + _U7]
-        target[write] = b0
-        target[write + _U1] = b1
-        target[write + _U2] = b2
-        target[write + _U3] = b3
-        target[write + _U4] = b4
-        target[write + _U5] = b5
-        target[write + _U6] = b6
-        target[write + _U7] = b7
-        read += np.uintp(8)
-        write += np.uintp(8)
+    for _ in range(count >> 3):
+        _copy_word(source, read, target, write)
+        read += _U8
+        write += _U8
     for _ in range(count & 7):
         target[write] = source[read]
         read += _U1
         write += _U1
+
+
+@jitted
+def copy_ahead(source: Bytes, start: int, count: int, target: Bytes, at: int) -> None:
+    """The same for buffers that are filled from front to back: may scribble over what comes after, within the buffer.
+
+    Short copies then take no loop, whose number of rounds the processor would have to guess.
+    """
+    if count <= 16 and start + 16 <= source.size and at + 16 <= target.size:
+        read = np.uintp(start)
+        write = np.uintp(at)
+        _copy_word(source, read, target, write)
+        _copy_word(source, read + _U8, target, write + _U8)
+    else:
+        copy_bytes(source, start, count, target, at)
+
+
+@jitted
+def _copy_word(source: Bytes, read: np.uintp, target: Bytes, write: np.uintp) -> None:
+    # All loaded before any is stored, so that each side becomes one instruction.
+    b0 = source[read]
+    b1 = source[read + _U1]
+    b2 = source[read + _U2]
+    b3 = source[read + _U3]
+    b4 = source[read + _U4]
+    b5 = source[read + _U5]
+    b6 = source[read + _U6]
+    b7 = source[read + _U7]
+    target[write] = b0
+    target[write + _U1] = b1
+    target[write + _U2] = b2
+    target[write + _U3] = b3
+    target[write + _U4] = b4
+    target[write + _U5] = b5
+    target[write + _U6] = b6
+    target[write + _U7] = b7
 
 
 @jitted

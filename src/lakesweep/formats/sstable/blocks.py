@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lakesweep.formats.jit import jitted
-from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, read_varint, word_at
+from lakesweep.formats.octets import Bytes, byte_at, copy_ahead, copy_bytes, read_varint, word_at
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.checksum import masked_crc32c
 from lakesweep.formats.sstable.snappy import snappy_length, unpack_snappy
@@ -152,7 +152,7 @@ def walk_block(
             return _KEY_KIND, 0, 0, entry
         if not _rises(last_key, last_key_size, shared, block, pos, suffix):
             return _KEY_ORDER, 0, 0, entry
-        copy_bytes(block, pos, suffix, last_key, shared)
+        copy_ahead(block, pos, suffix, last_key, shared)
         last_key_size = key_size
         if keeps_keys:
             if key_size > keys.size - keys_size:

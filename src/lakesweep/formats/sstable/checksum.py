@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from lakesweep.formats.jit import jitted
+from lakesweep.formats.jit import HAS_SSE42, crc32c_step, jitted
 from lakesweep.formats.octets import Bytes, word_at
 
 __all__ = ["masked_crc32c"]
 
 _POLYNOMIAL = 0x82F63B78  # Castagnoli's, bits reversed
 _MASK_DELTA = 0xA282EAD8
+_LOW = np.uint64(0xFF)
 
 
 def _tables() -> npt.NDArray[np.uint32]:
@@ -30,30 +33,39 @@ def _tables() -> npt.NDArray[np.uint32]:
 
 
 _TABLES = _tables()
-_LOW = np.uint64(0xFF)
+
+
+@jitted
+def _step_by_tables(crc: np.uint64, word: np.uint64) -> np.uint64:
+    """The sum so far, advanced by eight bytes."""
+    word ^= crc
+    return np.uint64(
+        _TABLES[7, word & _LOW]
+        ^ _TABLES[6, word >> np.uint64(8) & _LOW]
+        ^ _TABLES[5, word >> np.uint64(16) & _LOW]
+        ^ _TABLES[4, word >> np.uint64(24) & _LOW]
+        ^ _TABLES[3, word >> np.uint64(32) & _LOW]
+        ^ _TABLES[2, word >> np.uint64(40) & _LOW]
+        ^ _TABLES[1, word >> np.uint64(48) & _LOW]
+        ^ _TABLES[0, word >> np.uint64(56)]
+    )
+
+
+# Processors that have this sum as an instruction take a fifth of the time.
+_step: Any = crc32c_step if HAS_SSE42 else _step_by_tables
 
 
 @jitted
 def masked_crc32c(data: Bytes, start: int, length: int) -> int:
     """The masked checksum of `length` bytes from `start`. The caller has checked that they are there."""
-    crc = np.uint32(0xFFFFFFFF)
+    crc = np.uint64(0xFFFFFFFF)
     pos = start
     end = start + length
     while pos + 8 <= end:
-        word = word_at(data, pos) ^ np.uint64(crc)
-        crc = (
-            _TABLES[7, word & _LOW]
-            ^ _TABLES[6, word >> np.uint64(8) & _LOW]
-            ^ _TABLES[5, word >> np.uint64(16) & _LOW]
-            ^ _TABLES[4, word >> np.uint64(24) & _LOW]
-            ^ _TABLES[3, word >> np.uint64(32) & _LOW]
-            ^ _TABLES[2, word >> np.uint64(40) & _LOW]
-            ^ _TABLES[1, word >> np.uint64(48) & _LOW]
-            ^ _TABLES[0, word >> np.uint64(56)]
-        )
+        crc = _step(crc, word_at(data, pos))
         pos += 8
     while pos < end:
-        crc = _TABLES[0, (crc ^ np.uint32(data[pos])) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+        crc = np.uint64(_TABLES[0, (crc ^ np.uint64(data[pos])) & _LOW]) ^ (crc >> np.uint64(8))
         pos += 1
     plain = int(np.int64(crc)) ^ 0xFFFFFFFF
     rotated = (plain >> 15) | ((plain << 17) & 0xFFFFFFFF)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakesweep.formats.jit import jitted
-from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, read_varint
+from lakesweep.formats.octets import Bytes, byte_at, copy_ahead, read_varint
 
 __all__ = ["snappy_length", "unpack_snappy"]
 
@@ -44,7 +44,7 @@ def unpack_snappy(data: Bytes, start: int, length: int, out: Bytes) -> int:
                 pos += extra
             if count > end - pos or count > size - at:
                 return -1
-            copy_bytes(data, pos, count, out, at)
+            copy_ahead(data, pos, count, out, at)
             pos += count
             at += count
             continue
@@ -66,7 +66,7 @@ def unpack_snappy(data: Bytes, start: int, length: int, out: Bytes) -> int:
         if back == 0 or back > at or count > size - at:
             return -1
         if back >= 8:
-            copy_bytes(out, at - back, count, out, at)
+            copy_ahead(out, at - back, count, out, at)
         else:
             # Byte by byte: the copy reads what it has just written, which is how runs are packed.
             for i in range(count):
