@@ -16,27 +16,28 @@ import pytest
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.api.limits import RequestLimits
-from lakesweep.lake.server import LakeServer
+from lakesweep.lake.server import LakeServer, bind
 
-TIGHT = RequestLimits(
-    max_document_bytes=2000,
-    max_object_bytes=100_000,
-    header_seconds=0.5,
-    silence_seconds=0.3,
-    document_seconds=1,
-)
+SMALL = RequestLimits(max_document_bytes=2000, max_object_bytes=100_000)
+IMPATIENT = RequestLimits(header_seconds=0.5, silence_seconds=0.5, document_seconds=1)
 
 
 @pytest.fixture
-def tight(tmp_path: Path) -> Iterator[LakeServer]:
-    with LakeServer(data_dir=tmp_path, limits=TIGHT) as server:
+def small(tmp_path: Path) -> Iterator[LakeServer]:
+    with LakeServer(data_dir=tmp_path, limits=SMALL) as server:
         yield server
 
 
-def test_oversized_bodies_are_refused_and_the_server_goes_on(tight: LakeServer) -> None:
+@pytest.fixture
+def impatient(tmp_path: Path) -> Iterator[LakeServer]:
+    with LakeServer(data_dir=tmp_path, limits=IMPATIENT) as server:
+        yield server
+
+
+def test_oversized_bodies_are_refused_and_the_server_goes_on(small: LakeServer) -> None:
     """413 for a document and for an object, announced or not; nothing is stored."""
-    auth = (tight.access_key_id, tight.secret_access_key)
-    with httpx.Client(base_url=tight.endpoint, auth=auth) as client:
+    auth = (small.access_key_id, small.secret_access_key)
+    with httpx.Client(base_url=small.endpoint, auth=auth) as client:
         body = {"name": "repo", "storage_namespace": "local://repo"}
         assert client.post("/repositories", json=body).status_code == 201
         assert client.post("/repositories", json=body | {"x": "y" * 3000}).status_code == 413
@@ -48,9 +49,9 @@ def test_oversized_bodies_are_refused_and_the_server_goes_on(tight: LakeServer) 
         assert client.post(upload, content=b"x" * 100_000).status_code == 201
 
 
-def test_sender_that_falls_silent_is_answered(tight: LakeServer) -> None:
+def test_sender_that_falls_silent_is_answered(impatient: LakeServer) -> None:
     """A half-sent body does not hold the connection for ever."""
-    host, port = tight.url.removeprefix("http://").split(":")
+    host, port = impatient.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(
             b"POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -65,10 +66,10 @@ _REQUEST = b"GET /_health HTTP/1.1\r\nHost: x\r\n\r\n"
 @pytest.mark.parametrize("is_used", [False, True], ids=["new connection", "used connection"])
 @pytest.mark.parametrize("sent", [b"G", _REQUEST[:-3]], ids=["a letter", "half a header"])
 def test_unfinished_headers_do_not_hold_a_connection(
-    tight: LakeServer, sent: bytes, is_used: bool
+    impatient: LakeServer, sent: bytes, is_used: bool
 ) -> None:
     """Whoever begins to ask and never finishes is hung up on."""
-    host, port = tight.url.removeprefix("http://").split(":")
+    host, port = impatient.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         if is_used:
             connection.sendall(_REQUEST)
@@ -91,9 +92,15 @@ def test_second_start_finds_the_same_lake(tmp_path: Path) -> None:
         assert httpx.get(f"{second.endpoint}/repositories/kept", auth=auth).status_code == 200
 
 
-def test_port_in_use_is_a_clear_error(tight: LakeServer, tmp_path: Path) -> None:
+def test_replies_are_not_held_back() -> None:
+    """asyncio sends small pieces at once only on sockets that name their protocol."""
+    with bind("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+
+
+def test_port_in_use_is_a_clear_error(impatient: LakeServer, tmp_path: Path) -> None:
     """And the lake that could not listen is closed again."""
-    port = int(tight.url.rpartition(":")[2])
+    port = int(impatient.url.rpartition(":")[2])
     with pytest.raises(ConfigError, match=str(port)):
         LakeServer(data_dir=tmp_path / "other", port=port)
 

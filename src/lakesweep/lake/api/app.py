@@ -35,20 +35,21 @@ from lakesweep.lake.lake import Lake
 
 API_PATH = "/api/v1"
 
+# Routes are tried one after the other, so the busiest come first.
 _ROUTERS = (
-    setup.router,
-    config.router,
-    repositories.router,
-    branches.router,
-    tags.router,
-    refs.router,
-    commits.router,
-    object_reads.router,
     object_writes.router,
+    object_reads.router,
     staging.router,
+    commits.router,
+    branches.router,
+    refs.router,
+    tags.router,
+    repositories.router,
     imports.router,
     metadata.router,
     gc.router,
+    config.router,
+    setup.router,
     unsupported.router,
 )
 
