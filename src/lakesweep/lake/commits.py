@@ -8,6 +8,7 @@ from datetime import datetime
 
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
 from lakesweep.formats.identity import commit_id as compute_commit_id
+from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.kv.interface import scan
@@ -18,6 +19,7 @@ _PREFIX = b"commits/"
 _SCAN_ROWS = 10_000
 _HEX = re.compile(r"[0-9a-f]+")
 _FULL_ID_LENGTH = 64
+_CACHED_COMMITS = 20_000
 
 
 class Commits:
@@ -25,15 +27,20 @@ class Commits:
 
     def __init__(self, context: LakeContext) -> None:
         self._context = context
+        self._cache: SizedCache[Commit] = SizedCache(_CACHED_COMMITS)
 
     def get(self, repository: Repository, commit_id: CommitId) -> Commit:
         """The commit; `MissingError` (`commit-not-found`)."""
-        found = self._context.kv.get(partition_of(repository), _key(commit_id))
-        if found is None:
-            raise MissingError(
-                f"repository {repository.id} has no commit {commit_id}", kind="commit-not-found"
-            )
-        return _decode(found)
+
+        def read() -> tuple[Commit, int]:
+            found = self._context.kv.get(partition_of(repository), _key(commit_id))
+            if found is None:
+                raise MissingError(
+                    f"repository {repository.id} has no commit {commit_id}", kind="commit-not-found"
+                )
+            return _decode(found), 1
+
+        return self._cache.get((partition_of(repository), commit_id), read)
 
     def put(self, repository: Repository, commit: Commit) -> None:
         """Write the record. Its id names its content, so whoever wrote it before wrote the same."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
 
 from lakesweep.domain.commits import CommitId, MetaRangeId
 from lakesweep.formats.metaranges import RangeInfo, read_metarange
 from lakesweep.formats.ranges import open_range
 from lakesweep.formats.sstable import Table
+from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.commits import Commits
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.values import Repository
-
-T = TypeVar("T")
 
 _FOLDER = "_lakefs"
 _RANGE_CACHE_BYTES = 256 * 1024 * 1024
@@ -29,8 +25,8 @@ class Committed:
     def __init__(self, context: LakeContext, commits: Commits) -> None:
         self._context = context
         self._commits = commits
-        self._metaranges: _Cache[Sequence[RangeInfo]] = _Cache(_METARANGE_CACHE_BYTES)
-        self._tables: _Cache[Table] = _Cache(_RANGE_CACHE_BYTES)
+        self._metaranges: SizedCache[Sequence[RangeInfo]] = SizedCache(_METARANGE_CACHE_BYTES)
+        self._tables: SizedCache[Table] = SizedCache(_RANGE_CACHE_BYTES)
 
     def metarange_of(self, repository: Repository, commit_id: CommitId) -> MetaRangeId:
         """The metarange of a commit; empty for a repository's first."""
@@ -71,31 +67,6 @@ class Committed:
         ranges = self.ranges(repository, metarange_id)
         for info in ranges[first_range_reaching(ranges, start) :]:
             yield from self.table(repository, info).iterate(start)
-
-
-class _Cache(Generic[T]):
-    """Values up to a total size, the least recently used leaving first. Readers of a missing value may both fetch it."""
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._values: OrderedDict[tuple[str, str], tuple[T, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, str], read: Callable[[], tuple[T, int]]) -> T:
-        with self._lock:
-            if key in self._values:
-                self._values.move_to_end(key)
-                return self._values[key][0]
-        value, size = read()
-        with self._lock:
-            if key not in self._values:
-                self._values[key] = (value, size)
-                self._bytes += size
-            while self._bytes > self._most_bytes and len(self._values) > 1:
-                _, (_, dropped) = self._values.popitem(last=False)
-                self._bytes -= dropped
-        return value
 
 
 def metadata_key(object_id: str) -> str:

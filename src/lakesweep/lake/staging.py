@@ -15,7 +15,6 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.entries import Entries
 from lakesweep.lake.errors import PreconditionFailedError
 from lakesweep.lake.kv.interface import Row
-from lakesweep.lake.staged_values import TOMBSTONE
 from lakesweep.lake.values import Repository
 
 
@@ -105,10 +104,11 @@ class Staging:
         key, value = row
         token = record.head.staging_token
         present = self._context.kv.get(token, key)
-        exists = present != TOMBSTONE
-        if present is None:
-            exists = self._entries.find_on_branch(repository, record.head, key) is not None
-        if exists:
+        seen = self._entries.find_on_branch(repository, record.head, key)
+        if seen == value:
+            # Our own: a commit took it out of the token that we wrote it to before.
+            return True
+        if seen is not None:
             raise _exists(repository, record.head.id, key)
         return self._context.kv.set_if(token, key, value, present)
 

@@ -144,6 +144,44 @@ class TestCommit:
         repo.lake.create_commit_record(repo.id, made)
         assert repo.lake.get_commit(repo.id, right) == made
 
+    @pytest.mark.parametrize("if_absent", [False, True])
+    @pytest.mark.parametrize("meanwhile", ["commit", "seal", "reset"])
+    def test_write_overtaken_by_a_commit_is_not_lost(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, if_absent: bool, meanwhile: str
+    ) -> None:
+        """Between writing to the token and looking at the branch again, the token is sealed, committed or dropped."""
+        repo.put("before", b"b")
+        method = "set_if" if if_absent else "set"
+        write = getattr(repo.kv, method)
+        calls = {
+            "commit": lambda: repo.commit(),
+            "seal": lambda: repo.lake._parts.committing._staging.seal(
+                repo.lake.get_repository(repo.id), "main"
+            ),
+            "reset": lambda: repo.lake.reset_branch(repo.id, "main", "reset"),
+        }
+
+        def write_then_act(partition: str, key: bytes, *rest: object) -> object:
+            done = write(partition, key, *rest)
+            if key == b"a":
+                monkeypatch.undo()
+                calls[meanwhile]()
+            return done
+
+        monkeypatch.setattr(repo.kv, method, write_then_act)
+        repo.put("a", b"1", if_absent=if_absent)
+        assert repo.read("a") == b"1"
+        live = set(repo.uncommitted()) | repo.committed()
+        assert repo.address("a") in live
+
+    def test_write_that_a_commit_passed_is_in_the_next_token(self, repo: LakeRepo) -> None:
+        """A writer that wrote to a sealed token too late for its commit has the entry staged anew."""
+        repo.put("x")
+        stale = repo.lake.get_branch(repo.id, "main").staging_token
+        repo.commit()
+        repo.kv.set(stale, b"late", b"never visible")
+        assert repo.paths() == ["x"]
+
     def test_writers_beside_commits_lose_nothing(self, repo: LakeRepo) -> None:
         """Uploads from many threads and servers while others commit: every acknowledged one is there at the end."""
         servers = [repo.server() for _ in range(3)]
