@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import lakefs_sdk as sdk
 import pytest
+from lakefs_sdk.client import LakeFSClient
+from lakefs_sdk.exceptions import ApiException
 
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
@@ -148,3 +153,70 @@ def compare_lakes(real_target: Target, embedded_target: Target) -> Compare:
             assert f"| {row} |" in explained, f"{step}: the document does not say why"
 
     return compare
+
+
+FIRST_DATE = 1_600_000_000
+
+
+class SdkSession:
+    """One run of the script: a client, the lake it talks to, and the transcript it writes."""
+
+    def __init__(self, target: Target, repo: str) -> None:
+        self.target = target
+        self.repo = repo
+        self.transcript = target.transcript()
+        configuration = sdk.Configuration(
+            host=f"{target.url}/api/v1",
+            username=target.access_key_id,
+            password=target.secret_access_key,
+        )
+        self.client = LakeFSClient(configuration)
+        self._date = FIRST_DATE
+
+    def see(self, step: str, call: Callable[[], Any]) -> Any:
+        """Take a step and write down what came back; the value is returned for steps to come."""
+        try:
+            value = call()
+        except ApiException as error:
+            self.transcript.add(step, f"error {error.status}")
+            return None
+        self.transcript.add(step, _plain(value))
+        return value
+
+    def upload(self, path: str, content: bytes, branch: str = "main") -> Any:
+        return self.client.objects_api.upload_object(self.repo, branch, path, content=content)
+
+    def commit(self, message: str, branch: str = "main", **more: Any) -> Any:
+        # Commits a day apart, so that the log's order does not hang on ids.
+        self._date += 86_400
+        creation = sdk.CommitCreation(message=message, date=self._date, **more)
+        return self.client.commits_api.commit(self.repo, branch, creation)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray)):
+        return repr(bytes(value))
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def wait_for(status: Callable[[], Any]) -> Any:
+    """The status of a task that has ended."""
+    for _ in range(600):
+        found = status()
+        if found.completed:
+            return found
+        time.sleep(0.1)
+    raise AssertionError("the task did not end")
+
+
+@pytest.fixture
+def open_session() -> type[SdkSession]:
+    """Opens a session of the generated SDK: `open_session(target, repository)`."""
+    return SdkSession
+
+
+@pytest.fixture
+def wait_until_completed() -> Callable[[Callable[[], Any]], Any]:
+    return wait_for
