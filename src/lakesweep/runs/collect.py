@@ -67,6 +67,12 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
             )
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
+        if record.backup_to and request.backup_to is None:
+            raise ConfigError(
+                f"The sweep of run {run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
+                f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
+                kind="no-backup-to",
+            )
         plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
         # The plan was confirmed when its sweep began; going on with it asks nothing new.
         confirmed = record.status is RunStatus.PARTLY_SWEPT

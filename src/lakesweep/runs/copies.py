@@ -30,12 +30,16 @@ _MOST_TASKS = 200
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What became of the objects: tallies by outcome, one example each, and parts of the verified and missing rows."""
+    """What became of the objects: tallies by outcome, one example each, and the rows in parts.
+
+    Verified rows may be deleted or count as restored, missing ones are recorded as gone, the unverified stay as they are.
+    """
 
     tallies: dict[str, Tally]
     examples: dict[str, str]
     verified: list[Part]
     missing: list[Part]
+    unverified: list[Part]
 
     def tally(self, *outcomes: str) -> Tally:
         """Objects and bytes of these outcomes."""
@@ -82,12 +86,16 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     examples: dict[str, str] = {}
     verified: list[Part] = []
     missing: list[Part] = []
+    unverified: list[Part] = []
     for row in engine.collect(scatter).to_pylist():
         outcome = row["outcome"]
         tallies[outcome] = tallies.get(outcome, Tally()) + Tally(row["objects"], row["bytes"])
         examples.setdefault(outcome, row["example"])
-        (missing if outcome == MISSING else verified).extend(parse_parts(row["written"]))
-    copied = Copied(tallies, examples, verified, missing)
+        parts_of = (
+            verified if outcome in VERIFIED else missing if outcome == MISSING else unverified
+        )
+        parts_of.extend(parse_parts(row["written"]))
+    copied = Copied(tallies, examples, verified, missing, unverified)
     asked = sum(part.rows for part in parts)
     seen = sum(t.objects for t in tallies.values())
     sure = copied.tally(*VERIFIED).objects

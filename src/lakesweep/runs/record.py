@@ -86,6 +86,7 @@ class RunRecord:
     protected: Mapping[str, list[str]] = field(default_factory=dict)
     revived: tuple[str, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
+    backup_to: str = ""  # a sweep under way copies here before it deletes
 
     def counted(self, objects: Mapping[str, int], sizes: Mapping[str, int]) -> RunRecord:
         """This record with some counters set; the others keep their values."""

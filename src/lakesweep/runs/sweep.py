@@ -17,13 +17,14 @@ from lakesweep.errors import (
     PartlySweptError,
     UnsafeToSweepError,
 )
+from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
-from lakesweep.runs.request import SMALL_PLAN_OBJECTS, SweepRequest
+from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.saved import load_for_sweep, save_run
 from lakesweep.runs.verification import Authorised, verify_plan
 from lakesweep.runs.work import deleting
@@ -52,12 +53,12 @@ class _Progress:
         self.outcomes[outcome] = self.outcomes.get(outcome, Tally()) + tally
         self.examples.setdefault(outcome, example)
 
+    def forget_undone(self) -> None:
+        """The next round tries every key again that is still there, so only what is done stays counted."""
+        self.outcomes = {o: t for o, t in self.outcomes.items() if o in deleting.DONE}
+
     def tally(self, *outcomes: str) -> Tally:
         return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
-
-    @property
-    def deleted_anything(self) -> bool:
-        return self.tally(deleting.DELETED).objects > 0
 
 
 def sweep(
@@ -69,41 +70,30 @@ def sweep(
     if not plan.garbage.objects and is_untouched(context.store, plan):
         _carry_on(context, plan, ())
         return record
-    _check_confirmation(plan, request)
+    check_confirmation(plan, request)
     run = _Sweep(context, plan, request, lease)
-    # Durable before the first delete: after a kill, `runs resume` knows that this plan was confirmed and begun.
-    began = replace(record, status=RunStatus.PARTLY_SWEPT, reason="a sweep began and has not ended")
     try:
-        authorised = run.rounds(lambda: _save(context, began))
-    except LakesweepError as error:
-        # What an earlier, interrupted sweep of this plan deleted stays true.
-        began_before = record.status is RunStatus.PARTLY_SWEPT
-        is_partly = run.progress.deleted_anything or began_before
-        status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.REFUSED
-        _save(context, run.recorded(record, status, error.message))
-        if is_partly:
-            raise PartlySweptError(
-                f"The sweep of mark {plan.mark_id} stopped half-way: {error.message} "
-                f"{run.progress.tally(deleting.DELETED)} were deleted. `lakesweep runs resume` goes on.",
-                kind=error.kind,
-            ) from error
+        authorised = run.rounds(lambda: _save(context, run.begun(record)))
+        if request.dry_run:
+            return run.recorded(record, record.status, "").noted(
+                f"dry run: {authorised.tally} would be deleted"
+            )
+        return run.finished(record)
+    except PartlySweptError:
         raise
-    if request.dry_run:
-        return run.recorded(record, record.status, "").noted(
-            f"dry run: {authorised.tally} would be deleted"
-        )
-    failed = run.failed()
-    status = RunStatus.PARTLY_SWEPT if failed.objects else RunStatus.SWEPT
-    record = run.recorded(record, status, run.why_failed())
-    _carry_on(context, plan, run.revived_parts)
-    _save(context, record)
-    if failed.objects:
+    except LakesweepError as error:
+        # A round that broke off has deleted nobody knows how much. What an earlier, interrupted sweep of this plan
+        # deleted stays true as well.
+        is_partly = run.may_have_deleted or record.status is RunStatus.PARTLY_SWEPT
+        status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.REFUSED
+        run.save_if_possible(run.recorded(record, status, error.message))
+        if not is_partly:
+            raise
         raise PartlySweptError(
-            f"{failed} of mark {plan.mark_id} could not be deleted ({run.why_failed()}). "
-            f"{run.progress.tally(deleting.DELETED)} were. `lakesweep runs resume` tries the rest again.",
-            kind="keys-failed",
-        )
-    return record
+            f"The sweep of mark {plan.mark_id} stopped half-way: {error.message} "
+            f"{run.progress.tally(deleting.DELETED)} are known to be deleted. {run.how_to_go_on}",
+            kind=error.kind,
+        ) from error
 
 
 class _Sweep:
@@ -120,7 +110,48 @@ class _Sweep:
         self._trust_dates = is_untouched(context.store, plan)
         self._authorised: Authorised | None = None
         self._before_backup: Authorised | None = None
+        self._not_backed_up: list[Part] = []
         self.progress = _Progress()
+        self.may_have_deleted = False
+
+    def begun(self, record: RunRecord) -> RunRecord:
+        """Durable before the first delete: after a kill, `runs resume` knows that this plan was confirmed and begun."""
+        to = self._request.backup_to
+        return replace(
+            record,
+            status=RunStatus.PARTLY_SWEPT,
+            reason="a sweep began and has not ended",
+            backup_to=to.uri if to is not None else "",
+        )
+
+    def finished(self, record: RunRecord) -> RunRecord:
+        """The record of a sweep whose every key has its outcome, saved; an error when some are still there."""
+        failed = self.failed()
+        status = RunStatus.PARTLY_SWEPT if failed.objects else RunStatus.SWEPT
+        record = self.recorded(record, status, self.why_failed())
+        _carry_on(self._context, self._plan, [*self.revived_parts, *self._not_backed_up])
+        _save(self._context, record)
+        if failed.objects:
+            raise PartlySweptError(
+                f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()}). "
+                f"{self.progress.tally(deleting.DELETED)} were. {self.how_to_go_on}",
+                kind="keys-failed",
+            )
+        return record
+
+    def save_if_possible(self, record: RunRecord) -> None:
+        """Write the record of a sweep that stopped; where the store is what failed, the earlier one has to do."""
+        try:
+            _save(self._context, record)
+        except LakesweepError as error:
+            logger.warning("run#%s its record could not be written: %s", record.run_id, error)
+
+    @property
+    def how_to_go_on(self) -> str:
+        """What a user does about a sweep that is not complete."""
+        to = self._request.backup_to
+        flag = f" --backup-to {to.uri}" if to is not None else ""
+        return f"`lakesweep runs resume {self._plan.repository} {self._plan.run_id}{flag}` goes on."
 
     def rounds(self, note_begin: Callable[[], None]) -> Authorised:
         """Re-verify, delete while the authorisation lasts, and again until every key has its outcome."""
@@ -135,8 +166,12 @@ class _Sweep:
                 step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
             if self._authorised is None:
                 self.progress.done_before = authorised.done
+                check_widening(self._plan, authorised.tally + authorised.done, self._request)
             self._authorised = authorised
-            if self._request.dry_run or not authorised.parts:
+            if self._request.dry_run:
+                return authorised
+            self._record_missing(authorised.absent)
+            if not authorised.parts:
                 return authorised
             if self._request.backup_to is not None and self._before_backup is None:
                 # Copying takes its time: what is live is read again before anything is deleted, and only what was
@@ -149,6 +184,7 @@ class _Sweep:
             note_begin()
             with self._context.phases.phase("delete") as step:
                 tried = self._delete_round(authorised)
+                self.may_have_deleted = self.progress.tally(deleting.DELETED).objects > 0
                 step.items = tried[deleting.DELETED].objects
                 step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
             left = tried[deleting.NOT_TRIED].objects
@@ -162,7 +198,7 @@ class _Sweep:
             tries += 1 if not left else 0
             if not left and (not retriable or tries >= _TRIES):
                 return authorised
-            self._forget_retriable()
+            self.progress.forget_undone()
 
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
         parts = authorised.parts
@@ -183,6 +219,7 @@ class _Sweep:
             ),
         )
         tried: dict[str, Tally] = {o: Tally() for o in _OUTCOMES}
+        self.may_have_deleted = True  # until the round says what it did
         for row in self._context.engine.collect(scatter).to_pylist():
             tally = Tally(row["objects"], row["bytes"])
             tried[row["outcome"]] += tally
@@ -209,6 +246,7 @@ class _Sweep:
             step.items = sum(part.rows for part in copied.verified)
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
         self.progress.not_backed_up = copied.failed
+        self._not_backed_up = copied.unverified
         if copied.failed.objects:
             self.progress.examples["not backed up"] = copied.why_failed
         self._record_missing(copied.missing)
@@ -223,11 +261,6 @@ class _Sweep:
 
     def _order(self) -> int:
         return int(self._context.clock().timestamp() * 1000)
-
-    def _forget_retriable(self) -> None:
-        """The next round tries these keys again, so their outcomes so far do not count."""
-        for outcome in (deleting.THROTTLED, deleting.FAILED, deleting.NOT_TRIED):
-            self.progress.outcomes.pop(outcome, None)
 
     @property
     def revived_parts(self) -> list[Part]:
@@ -312,23 +345,6 @@ _OUTCOMES = (
     deleting.PROTECTED,
     deleting.NOT_TRIED,
 )
-
-
-def _check_confirmation(plan: Plan, request: SweepRequest) -> None:
-    if request.confirm is not None:
-        if request.confirm != plan.id:
-            raise ConfigError(
-                f"--confirm {request.confirm} names another plan: mark {plan.mark_id} has plan {plan.id}. Nothing was deleted.",
-                kind="other-plan",
-            )
-        return
-    if plan.garbage.objects > SMALL_PLAN_OBJECTS and plan.share() > request.max_delete_share:
-        raise UnsafeToSweepError(
-            f"The plan {plan.id} would delete {plan.garbage}, {plan.share():.1f} % of {plan.base}, more than the "
-            f"{request.max_delete_share:g} % that go without asking. Nothing was deleted. Look at the mark {plan.mark_id}; "
-            f"if it is right: lakesweep sweep {plan.repository} --mark-id {plan.mark_id} --confirm {plan.id}",
-            kind="blast-radius",
-        )
 
 
 def _mark_files(context: RunContext, plan: Plan) -> list[str]:

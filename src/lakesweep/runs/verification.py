@@ -40,6 +40,9 @@ class Authorised:
     revived_names: tuple[str, ...]
     revived_parts: list[Part]
     refused: Tally  # of the wrong shape, or too young: a plan that was edited by hand
+    absent: list[
+        Part
+    ]  # not in the store any more, and no sweep of this plan is known to have deleted them
 
     @property
     def tally(self) -> Tally:
@@ -66,7 +69,15 @@ def verify_plan(
         context,
         references,
         [PlannedPart(key) for key in files],
-        Judge(context.target, folder, plan.cutoff, trust_dates=trust_dates, keep_live_rows=True),
+        Judge(
+            context.target,
+            folder,
+            plan.cutoff,
+            trust_dates=trust_dates,
+            # A mark of all or of uncommitted data promises that nothing young goes, whatever was written into it since.
+            is_age_of_expired_needed=not trust_dates and plan.what != What.COMMITTED,
+            keep_live_rows=True,
+        ),
         expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
         expected_candidates=plan.garbage.objects,
         cache_folder=RANGE_CACHE,
@@ -75,7 +86,7 @@ def verify_plan(
     save_range_index(
         context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
     )
-    old, too_young = _date(context, plan, judged.undated, folder)
+    old, absent, too_young = _date(context, plan, judged.undated, folder)
     extra = find_unlisted_live(context, canaries, judged.dead_canaries)
     reuploads = find_reuploads(context, live, [*judged.garbage, *old])
     if extra:
@@ -90,15 +101,16 @@ def verify_plan(
         revived_names=_names(context, revived_parts),
         revived_parts=revived_parts,
         refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
+        absent=absent,
     )
 
 
 def _date(
     context: RunContext, plan: Plan, undated: Sequence[Part], folder: str
-) -> tuple[list[Part], Tally]:
-    """Rows whose age the mark does not vouch for: the store is asked. What is gone already stays in, to be recorded."""
+) -> tuple[list[Part], list[Part], Tally]:
+    """Rows whose age the mark does not vouch for, by the store's word: the old, the absent, and how many are young."""
     if not undated:
-        return [], Tally()
+        return [], [], Tally()
     scatter = Scatter(
         [part.key for part in undated],
         partial(date_parts, context.target, folder, plan.cutoff),
@@ -106,12 +118,15 @@ def _date(
         tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
     )
     old: list[Part] = []
+    absent: list[Part] = []
     young = Tally()
     counted = 0
     for row in context.engine.collect(scatter).to_pylist():
         counted += row["objects"]
         if row["verdict"] == "old":
             old += parse_parts(row["written"])
+        elif row["verdict"] == "absent":
+            absent += parse_parts(row["written"])
         elif row["verdict"] == "young":
             young += Tally(row["objects"], row["bytes"])
     if counted != sum(part.rows for part in undated):
@@ -119,7 +134,7 @@ def _date(
             f"Rows of mark {plan.mark_id} were lost while their age was looked up. Nothing more was deleted. Run again.",
             kind="not-conserved",
         )
-    return old, young
+    return old, absent, young
 
 
 def _names(context: RunContext, parts: Sequence[Part]) -> tuple[str, ...]:

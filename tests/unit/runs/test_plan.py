@@ -12,11 +12,11 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark, write_mark
+from lakesweep.runs.confirmation import check_confirmation
 from lakesweep.runs.paths import MarkId, RunFolder, RunId, mark_folder, parse_mark_id
 from lakesweep.runs.plan import Plan, decode_plan, is_untouched, load_plan, save_plan
 from lakesweep.runs.plan import write_mark as write_mark_folder
 from lakesweep.runs.request import SweepRequest
-from lakesweep.runs.sweep import _check_confirmation
 from lakesweep.runs.work.parts import Part
 from lakesweep.storage import ObjectStore, open_store
 
@@ -109,12 +109,12 @@ def test_large_plan_asks_to_be_confirmed_by_its_id(store: ObjectStore) -> None:
     """More than a thousand objects and more than the share: only its own id lets it pass."""
     plan = make_plan(store, garbage=Tally(1001, 10), base=Tally(2000, 1000))
     with pytest.raises(UnsafeToSweepError, match=plan.id) as caught:
-        _check_confirmation(plan, SweepRequest())
+        check_confirmation(plan, SweepRequest())
     assert caught.value.kind == "blast-radius"
-    _check_confirmation(plan, SweepRequest(confirm=plan.id))
-    _check_confirmation(plan, SweepRequest(max_delete_share=60))
+    check_confirmation(plan, SweepRequest(confirm=plan.id))
+    check_confirmation(plan, SweepRequest(max_delete_share=60))
     with pytest.raises(ConfigError, match="another plan"):
-        _check_confirmation(plan, SweepRequest(confirm="0" * 16))
+        check_confirmation(plan, SweepRequest(confirm="0" * 16))
 
 
 def test_share_of_bytes_counts_too(store: ObjectStore) -> None:
@@ -122,12 +122,12 @@ def test_share_of_bytes_counts_too(store: ObjectStore) -> None:
     plan = make_plan(store, garbage=Tally(1001, 900), base=Tally(100_000, 1000))
     assert plan.share() == pytest.approx(90)
     with pytest.raises(UnsafeToSweepError):
-        _check_confirmation(plan, SweepRequest())
+        check_confirmation(plan, SweepRequest())
 
 
 def test_small_plan_needs_no_confirmation(store: ObjectStore) -> None:
     """The share of a small repository says little."""
-    _check_confirmation(make_plan(store, Tally(1000, 1), Tally(1000, 1)), SweepRequest())
+    check_confirmation(make_plan(store, Tally(1000, 1), Tally(1000, 1)), SweepRequest())
 
 
 def test_plan_id_depends_on_everything_in_it(store: ObjectStore) -> None:

@@ -24,8 +24,9 @@ COPIED_SCHEMA = pa.schema(
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("example", pa.string()),
-        # Parts of the rows with this outcome, where it is one that is acted upon: "key rows bytes" lines.
-        pa.field("written", pa.string()),
+        pa.field(
+            "written", pa.string()
+        ),  # parts of the rows with this outcome: "key rows bytes" lines
     ]
 )
 
@@ -37,8 +38,6 @@ COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
     "protected",
 )
 VERIFIED = frozenset({COPIED, ALREADY_THERE})
-# Verified rows may be deleted or counted as restored; missing ones are recorded as gone.
-_WRITTEN = VERIFIED | {MISSING}
 
 _IN_FLIGHT = 16
 # The etag of an object written in one piece; anything else (parts, encryption, other stores) says nothing of content.
@@ -138,7 +137,7 @@ def _summary(
                 "objects": len(mine),
                 "bytes": sum_of(some, "size_bytes"),
                 "example": f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip(),
-                "written": _write(road, outcome, some) if outcome in _WRITTEN else "",
+                "written": _write(road, outcome, some),
             }
         )
     return pa.RecordBatch.from_pylist(summary, schema=COPIED_SCHEMA)

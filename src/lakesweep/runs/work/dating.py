@@ -25,14 +25,16 @@ DATED_SCHEMA = pa.schema(
 def date_parts(
     target: Target, folder: str, cutoff: datetime, parts: Iterator[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Work function: splits each part into old and young rows by the store's own times; absent ones are dropped."""
+    """Work function: splits each part by the store's own times into old, young, and absent rows."""
     store = target.open()
     for part in parts:
-        reasons = {row["address"]: row["reason"] for row in read_mark(store.read(part)).to_pylist()}
+        known = {row["address"]: row for row in read_mark(store.read(part)).to_pylist()}
         split: dict[str, list[dict[str, object]]] = {"old": [], "young": [], "absent": []}
-        for address, info in store.stat_many(list(reasons)):
+        for address, info in store.stat_many(list(known)):
             if info is None:
-                split["absent"].append({"address": address, "size_bytes": 0})
+                split["absent"].append(
+                    known[address] | {"size_bytes": known[address]["size_bytes"] or 0}
+                )
                 continue
             is_old = info.last_modified is not None and info.last_modified < cutoff
             split["old" if is_old else "young"].append(
@@ -40,7 +42,7 @@ def date_parts(
                     "address": address,
                     "size_bytes": info.size,
                     "last_modified": info.last_modified,
-                    "reason": reasons[address],
+                    "reason": known[address]["reason"],
                 }
             )
         yield pa.RecordBatch.from_pylist(
@@ -59,9 +61,9 @@ def date_parts(
 
 
 def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, object]]) -> str:
-    if not rows or verdict == "absent":
+    if not rows:
         return ""
-    stem = "garbage" if verdict == "old" else "young"
+    stem = "garbage" if verdict == "old" else verdict
     writer = PartWriter(target.open(), folder, stem, MARK_SCHEMA)
     writer.add(pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA))
     return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())

@@ -59,6 +59,9 @@ class Judge:
     folder: str
     cutoff: datetime
     trust_dates: bool = True  # false for a plan whose files are not those that its mark wrote
+    is_age_of_expired_needed: bool = (
+        False  # true where the young stay even if no commit is to be kept
+    )
     keep_live_rows: bool = False  # a sweep names what came back to life
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
@@ -110,10 +113,12 @@ class Judge:
             (source == cand.PLANNED) & _mask(pc.is_valid(modified)) & self.trust_dates
         )
         # What an expired commit holds was written before that commit: only a listing adds a second opinion.
-        needs_age = ~in_expired | (source == cand.LISTED)
+        needs_age = ~in_expired | (source == cand.LISTED) | self.is_age_of_expired_needed
 
-        is_live = _is_in(hashes, live)
-        is_gone = ~is_live & _is_in(hashes, gone) & np.isin(source, (cand.COMMITTED, cand.PLANNED))
+        # A row of a plan that its own sweep deleted is done, though a reference to it may have come back since.
+        is_done = _is_in(hashes, gone) & (source == cand.PLANNED)
+        is_live = _is_in(hashes, live) & ~is_done
+        is_gone = is_done | (~is_live & _is_in(hashes, gone) & (source == cand.COMMITTED))
         rest = ~is_live & ~is_gone
         protected = rest & ~is_shaped
         rest &= is_shaped

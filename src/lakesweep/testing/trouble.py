@@ -1,0 +1,183 @@
+"""Trouble between a collector and what it works with: a store that is meddled with, a server that is.
+
+Both sit where the real ones sit, so that retries, checks and messages are those of a real run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import httpx
+import pyarrow as pa
+
+from lakesweep.errors import ObjectNotFoundError
+from lakesweep.runs.context import RunContext
+from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectStore
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.values import DeleteOutcome, Folder, ObjectInfo
+
+__all__ = ["MeddledTarget", "MeddlingBackend", "MeddlingTransport", "through_store"]
+
+Wrap = Callable[[ObjectStore], ObjectStore]
+Send = Callable[[httpx.Request], httpx.Response]
+
+# Work functions travel pickled, and a wrapper can't: it stays here, and its number travels.
+_WRAPS: dict[int, Wrap] = {}
+_NUMBERS = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class MeddledTarget(Target):
+    """A target whose store is opened through a wrapper, for engines in this process."""
+
+    wrap: int = 0
+
+    def open(self) -> ObjectStore:
+        """The store, with the trouble in between."""
+        plain = Target(self.namespace, self.storage, self.namespace_root)
+        return _WRAPS[self.wrap](plain.open())
+
+
+def through_store(context: RunContext, wrap: Wrap) -> RunContext:
+    """The same run, whose driver and tasks all reach the namespace through one wrapped store."""
+    number = next(_NUMBERS)
+    # One wrapped store for the whole run, so that it can count what is done with it.
+    store = wrap(context.target.open())
+    _WRAPS[number] = lambda _: store
+    target = context.target
+    return replace(
+        context,
+        target=MeddledTarget(target.namespace, target.storage, target.namespace_root, number),
+    )
+
+
+class MeddlingBackend:
+    """A backend that tells `before` of every call, and gives what `change` makes of every object read.
+
+    `change(key, data)` returns other bytes, or None for an object that is not there. Either may raise.
+    """
+
+    def __init__(
+        self,
+        inner: Backend,
+        *,
+        before: Callable[[str, str], None] = lambda operation, key: None,
+        change: Callable[[str, bytes], bytes | None] = lambda key, data: data,
+    ) -> None:
+        self.inner = inner
+        self._before = before
+        self._change = change
+
+    @classmethod
+    def wrap(
+        cls,
+        before: Callable[[str, str], None] = lambda operation, key: None,
+        change: Callable[[str, bytes], bytes | None] = lambda key, data: data,
+    ) -> Wrap:
+        """A wrapper for `through_store`."""
+
+        def wrapped(store: ObjectStore) -> ObjectStore:
+            backend = cls(store.backend, before=before, change=change)
+            return ObjectStore(store.root, backend, store.options, store.congestion)
+
+        return wrapped
+
+    @property
+    def delete_batch_size(self) -> int:
+        return self.inner.delete_batch_size
+
+    @property
+    def is_key_ordered(self) -> bool:
+        return self.inner.is_key_ordered
+
+    @property
+    def supports_create_if_absent(self) -> bool:
+        return self.inner.supports_create_if_absent
+
+    def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        self._before("list", prefix)
+        return self.inner.scan(prefix, start_after)
+
+    def folder(self, prefix: str) -> Folder:
+        self._before("list", prefix)
+        return self.inner.folder(prefix)
+
+    def first_key(self, prefix: str, start_after: str | None) -> str | None:
+        self._before("list", prefix)
+        return self.inner.first_key(prefix, start_after)
+
+    def get(self, key: str) -> bytes:
+        self._before("read", key)
+        data = self._change(key, self.inner.get(key))
+        if data is None:
+            raise ObjectNotFoundError(f"reading {key!r} failed: there is no such object.")
+        return data
+
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        return self.get(key)[start : start + length]
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        yield self.get(key)
+
+    def head(self, key: str) -> ObjectInfo:
+        self._before("stat", key)
+        return self.inner.head(key)
+
+    def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        self._before("write", key)
+        return self.inner.put(key, data, create=create, if_match=if_match)
+
+    def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
+        self._before("write", key)
+        return self.inner.put_stream(key, chunks)
+
+    def copy(self, source_key: str, target_key: str) -> None:
+        self._before("copy", target_key)
+        self.inner.copy(source_key, target_key)
+
+    def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
+        self._before("copy", target_key)
+        plain = source.inner if isinstance(source, MeddlingBackend) else source
+        return self.inner.copy_from(plain, source_key, target_key)
+
+    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+        for key in keys:
+            self._before("delete", key)
+        return self.inner.delete(keys)
+
+
+class MeddlingTransport(httpx.BaseTransport):
+    """HTTP to a server, with somebody in between who may answer himself: `meddle(request, send)`.
+
+    `routes` has what was asked so far: the method, and the path below the API or the repository.
+    """
+
+    def __init__(
+        self, meddle: Callable[[httpx.Request, Send], httpx.Response] = lambda r, send: send(r)
+    ) -> None:
+        self._inner = httpx.HTTPTransport()
+        self._meddle = meddle
+        self.routes: list[str] = []
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.routes.append(route_of(request))
+        return self._meddle(request, self._send)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _send(self, request: httpx.Request) -> httpx.Response:
+        response = self._inner.handle_request(request)
+        response.read()
+        return response
+
+
+def route_of(request: httpx.Request) -> str:
+    """`GET branches`, `POST gc/prepare_uncommited`: the method, and the path without API and repository."""
+    path = request.url.path.partition("/api/v1/")[2]
+    if path.startswith("repositories/"):
+        path = path.removeprefix("repositories/").partition("/")[2] or "repository"
+    return f"{request.method} {path}"

@@ -1,0 +1,176 @@
+"""One collector at a time, and nothing deleted on an authorisation that has run out."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from lakesweep.domain.cutoff import SafetyMargins
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import (
+    PartlySweptError,
+    UnsafeToSweepError,
+)
+from lakesweep.runs import sweep as sweep_module
+from lakesweep.runs.collect import run_gc, run_resume, run_sweep
+from lakesweep.runs.lease import FOLDER
+from lakesweep.runs.record import RunStatus
+from lakesweep.runs.request import SweepRequest
+from lakesweep.runs.work.deleting import DELETED_SCHEMA
+from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
+from lakesweep.testing.trouble import MeddlingBackend
+
+MakeScene = Callable[..., Scene]
+
+
+def test_second_run_at_the_same_time_is_refused(scene: Scene) -> None:
+    """While one collector sweeps, another neither marks nor sweeps."""
+    marked = scene.mark()
+    refusals: list[str] = []
+
+    def second(operation: str, key: str) -> None:
+        if operation == "delete" and key.startswith("data/") and not refusals:
+            for act in (lambda: scene.mark(), lambda: scene.sweep(marked.mark_id)):
+                with pytest.raises(UnsafeToSweepError) as caught:
+                    act()
+                refusals.append(caught.value.kind)
+
+    run_sweep(scene.context(wrap=MeddlingBackend.wrap(second)), marked.mark_id, SweepRequest())
+    assert refusals == ["lease-held", "lease-held"]
+    assert not scene.left()
+
+
+def test_two_runs_started_together_sweep_once(scene: Scene) -> None:
+    """Of two collectors that start at the same moment one works and the other is refused, or they take turns."""
+    outcomes: list[str] = []
+    barrier = threading.Barrier(2)
+
+    def collect() -> None:
+        context = scene.context()
+        barrier.wait()
+        try:
+            outcomes.append(run_gc(context, AGED, SweepRequest()).status.value)
+        except UnsafeToSweepError as error:
+            outcomes.append(error.kind)
+
+    threads = [threading.Thread(target=collect) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "swept" in outcomes
+    assert set(outcomes) <= {"swept", "lease-held", "nothing-to-do"}
+    assert not scene.left()
+    scene.assert_nothing_else_gone()
+
+
+def test_lease_lost_in_the_middle_stops_the_sweep(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another collector took over between two rounds: no further key is deleted, and the run says so."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 1)
+    marked = scene.mark()
+    taken = f"{FOLDER}000000000099.json"
+    other = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+
+    class Overtaken(InProcessEngine):
+        """Deletes one chunk, then another collector takes the lease, and the other chunks come too late."""
+
+        def collect(self, scatter: Scatter) -> pa.Table:
+            if scatter.schema == DELETED_SCHEMA:
+                late = datetime.now(UTC) - timedelta(seconds=1)
+                items = [scatter.items[0]] + [replace(c, not_after=late) for c in scatter.items[1:]]
+                scatter = replace(scatter, items=items)
+                scene.store.write(taken, json.dumps(other).encode())
+            return super().collect(scatter)
+
+    with pytest.raises(PartlySweptError, match="lost to another collector") as caught:
+        run_sweep(scene.context(engine=Overtaken()), marked.mark_id, SweepRequest())
+    assert caught.value.kind == "lease-lost"
+    assert len(scene.left()) == len(scene.garbage) - 1
+    scene.store.write(taken, json.dumps(other | {"released": True}).encode())
+    resumed = run_resume(scene.context(), marked.run_id, SweepRequest())
+    assert resumed.status is RunStatus.SWEPT
+    assert_adds_up(resumed)
+    assert not scene.left()
+
+
+class LateEngine(InProcessEngine):
+    """Hands deletions to executors that come to them only when the authorisation of the first rounds has run out."""
+
+    def __init__(self, late_rounds: int) -> None:
+        super().__init__()
+        self._late_rounds = late_rounds
+        self.rounds = 0
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        if scatter.schema == DELETED_SCHEMA:
+            self.rounds += 1
+            if self.rounds <= self._late_rounds:
+                late = datetime.now(UTC) - timedelta(seconds=1)
+                # All but the first chunk: a sweep that never gets anywhere is refused as too slow.
+                items = [scatter.items[0]] + [replace(c, not_after=late) for c in scatter.items[1:]]
+                scatter = replace(scatter, items=items)
+        return super().collect(scatter)
+
+
+def test_chunk_past_its_time_is_refused_and_verified_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not deleted in time is deleted after another re-read, and everything is counted once."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 2)
+    marked = scene.mark()
+    engine = LateEngine(late_rounds=1)
+    context = scene.context(engine=engine)
+    swept = run_sweep(context, marked.mark_id, SweepRequest())
+    assert engine.rounds == 2
+    assert [phase.name for phase in context.phases.done].count("re-verify") == 2
+    assert not scene.left()
+    assert swept.objects["deleted"] == len(scene.garbage)
+    assert_adds_up(swept)
+
+
+def test_what_comes_back_while_a_chunk_waits_is_kept(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A revert between two rounds saves what the first round had not reached."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 1)
+    scene = make_scene()
+    marked = scene.mark()
+
+    class Reviving(LateEngine):
+        def collect(self, scatter: Scatter) -> pa.Table:
+            rows = super().collect(scatter)
+            if scatter.schema == DELETED_SCHEMA and self.rounds == 1:
+                scene.user.branch("from-old", scene.expired_commit)
+            return rows
+
+    swept = run_sweep(scene.context(engine=Reviving(late_rounds=1)), marked.mark_id, SweepRequest())
+    assert swept.objects["revived"] >= 2
+    assert_adds_up(swept)
+    kept = [name for name in scene.garbage if name.startswith("expired") and name in scene.left()]
+    assert len(kept) >= 2
+
+
+def test_sweep_that_can_never_delete_in_time_is_refused(scene: Scene) -> None:
+    """Where reading what is live takes longer than it is valid, nothing is deleted and the reason is given."""
+    marked = scene.mark()
+    no_time = SafetyMargins(
+        least_age=timedelta(hours=24),
+        clock_skew=ANY_CLOCK.clock_skew,
+        delete_not_after=timedelta(0),
+        reverify_every=timedelta(0),
+    )
+    with pytest.raises(UnsafeToSweepError) as caught:
+        run_sweep(scene.context(margins=no_time), marked.mark_id, SweepRequest())
+    assert caught.value.kind == "verification-too-slow"
+    assert scene.left() == set(scene.garbage)
+    swept = scene.sweep(marked.mark_id)
+    assert swept.status is RunStatus.SWEPT
