@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import http.client
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -32,7 +31,6 @@ _LISTED = 1_000_000
 _DELETED = 200_000
 _BOTO3_LISTED = 50_000
 _BOTO3_DELETED = 50_000
-_MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,22 +136,41 @@ def delete_ours(store: ObjectStore, keys: list[str]) -> int:
     return sum(outcome.status is DeleteStatus.GONE for outcome in store.delete_many(keys))
 
 
-def server_ceiling(url: str) -> float:
-    """Keys per second that the server sends to clients that throw the pages away."""
+def server_ceiling(url: str, method: str, target: str, body: bytes) -> float:
+    """Keys per second (a thousand a request) that the server answers to clients that throw its answers away."""
     host = url.removeprefix("http://")
-    pages = 250
+    requests = 150
 
-    def fetch(_: int) -> None:
+    def ask(_: int) -> None:
         connection = http.client.HTTPConnection(host)
-        for _ in range(pages):
-            connection.request("GET", f"/lake?list-type=2&prefix={_PREFIX}&encoding-type=url")
+        for _ in range(requests):
+            connection.request(method, target, body)
             connection.getresponse().read()
         connection.close()
 
-    started = time.perf_counter()
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(fetch, range(4)))
-    return 4 * pages * 1000 / (time.perf_counter() - started)
+    def ask_all() -> int:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, range(4)))
+        return 4 * requests * 1000
+
+    return keys_per_second(4 * requests * 1000, ask_all)
+
+
+def print_ceilings(url: str) -> None:
+    computed = ComputedKeys(_PREFIX, 1, 1000)
+    rows = "".join(f"<Object><Key>{computed.key(index)}</Key></Object>" for index in range(1000))
+    deleting = f"<Delete><Quiet>true</Quiet>{rows}</Delete>".encode()
+    listing = f"/lake?list-type=2&prefix={_PREFIX}&encoding-type=url"
+    print(f"server's own ceiling, listing: {server_ceiling(url, 'GET', listing, b''):,.0f} keys/s")
+    print(
+        f"server's own ceiling, deleting: {server_ceiling(url, 'POST', '/lake?delete', deleting):,.0f} keys/s"
+    )
+
+
+def peak_memory_mib() -> float:
+    """Of this process alone: getrusage would also count what its parent had when it was started."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
 def listing_memory_mib(url: str) -> float:
@@ -166,7 +183,7 @@ def listing_memory_mib(url: str) -> float:
 def measure_listing(url: str) -> list[Ratio]:
     store, client = store_at(url), boto3_at(url)
     list_ours(store)  # compiles or loads the page reader
-    theirs = keys_per_second(_BOTO3_LISTED, lambda: list_boto3(client), repeats=2)
+    theirs = keys_per_second(_BOTO3_LISTED, lambda: list_boto3(client))
     ours = keys_per_second(_LISTED, lambda: list_ours(store))
     split = keys_per_second(_LISTED, lambda: list_ours_split(store))
     return [
@@ -180,25 +197,28 @@ def measure_deleting(url: str) -> list[Ratio]:
     keys = [computed.key(index) for index in range(_DELETED)]
     relative = [key.removeprefix("repo/") for key in keys]
     store, client = store_at(url), boto3_at(url)
-    theirs = keys_per_second(_BOTO3_DELETED, lambda: delete_boto3(client, keys[:_BOTO3_DELETED]))
-    ours = keys_per_second(_DELETED, lambda: delete_ours(store, relative))
+    theirs = keys_per_second(
+        _BOTO3_DELETED, lambda: delete_boto3(client, keys[:_BOTO3_DELETED]), repeats=5
+    )
+    ours = keys_per_second(_DELETED, lambda: delete_ours(store, relative), repeats=5)
     return [Ratio("bulk delete of 200k keys, one outcome each", ours, theirs, 5)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="the sizes are full ones already")
     parser.add_argument("--only-list", metavar="URL", help="list everything there, print peak MiB")
     arguments = parser.parse_args()
     if arguments.only_list:
         list_ours_split(store_at(arguments.only_list))
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / _MIB)
+        print(peak_memory_mib())
         return
     print(
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]}; boto3 on {_BOTO3_LISTED:,} keys, by rate"
     )
     with loopback(_LISTED) as url:
-        print(f"server's own ceiling: {server_ceiling(url):,.0f} keys/s in pages thrown away")
         ratios = measure_listing(url) + measure_deleting(url)
+        print_ceilings(url)
         is_kept = all(ratio.is_kept for ratio in ratios)
         for ratio in ratios:
             print(ratio)

@@ -1,22 +1,23 @@
-"""S3 requests of our own, signed by botocore: what obstore can't do exactly (odd keys, one outcome per deleted key)."""
+"""S3 requests of our own, over botocore's connections and credentials: what obstore can't do exactly (odd keys, one outcome per deleted key)."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import botocore.session
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
+from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
 from lakesweep.errors import ConfigError, LakesweepError, StorageError
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.s3_sign import SigningKey, signed_headers
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import botocore_errors_translated, error_from_reply
 
@@ -61,7 +62,12 @@ class S3Client:
             if options.s3_path_style is not None
             else bool(self.endpoint) or "." in bucket
         )
-        self._base_url = self._url_of_bucket(bucket)
+        base = urlsplit(self._url_of_bucket(bucket))
+        self._origin, self._host, self._path = (
+            f"{base.scheme}://{base.netloc}",
+            base.netloc,
+            base.path,
+        )
         self._http = URLLib3Session(
             timeout=(options.connect_timeout_seconds, options.request_timeout_seconds),  # type: ignore[arg-type]
             max_pool_connections=options.max_requests_in_flight,
@@ -78,14 +84,26 @@ class S3Client:
         body: bytes = b"",
     ) -> Reply:
         """One signed request; a reply that is no success comes out as an error that says `what` failed."""
-        url = self._base_url + quote(key, safe="/~")
-        if query:
-            pairs = (f"{quote(k, safe='~')}={quote(v, safe='~')}" for k, v in sorted(query.items()))
-            url = f"{url}?{'&'.join(pairs)}"
+        path = self._path + quote(key, safe="/~")
+        pairs = sorted((quote(k, safe="~"), quote(v, safe="~")) for k, v in (query or {}).items())
+        text = "&".join(f"{k}={v}" for k, v in pairs)
+        url = f"{self._origin}{path}?{text}" if text else self._origin + path
         with botocore_errors_translated(what):
-            request = AWSRequest(method=method, url=url, data=body, headers=dict(headers or {}))
-            S3SigV4Auth(self.credentials(), "s3", self.region).add_auth(request)
-            response = self._http.send(request.prepare())
+            now = datetime.now(UTC)
+            signed = signed_headers(
+                self._signing_key(),
+                self.region,
+                now,
+                method,
+                self._host,
+                path,
+                text,
+                headers or {},
+                body,
+            )
+            # botocore's connections want its own kind of headers, whatever their annotation says.
+            request = AWSPreparedRequest(method, url, HeadersDict(signed), body, False)  # type: ignore[arg-type]
+            response = self._http.send(request)
             reply = Reply(response.status_code, response.headers, response.content)
         if not 200 <= reply.status < 300:
             raise error_of(reply, what)
@@ -109,6 +127,10 @@ class S3Client:
             "expires_at": expires_at,
         }
 
+    def _signing_key(self) -> SigningKey:
+        frozen = self.credentials().get_frozen_credentials()
+        return SigningKey(frozen.access_key, frozen.secret_key, frozen.token)
+
     def _found_credentials(self) -> Any:
         options = self._options
         if options.s3_access_key_id and options.s3_secret_access_key:
@@ -129,7 +151,7 @@ class S3Client:
         """The endpoint as obstore wants it: with the bucket where that is part of the host's name."""
         if not self.endpoint:
             return None
-        return self.endpoint if self.is_path_style else self._base_url.rstrip("/")
+        return self.endpoint if self.is_path_style else (self._origin + self._path).rstrip("/")
 
     def _url_of_bucket(self, bucket: str) -> str:
         endpoint = self.endpoint or f"https://s3.{self.region}.amazonaws.com"

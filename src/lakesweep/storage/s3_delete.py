@@ -1,37 +1,36 @@
-"""DeleteObjects: every key acknowledged by name, or its error kept."""
+"""DeleteObjects, called by ourselves: its answer names every key that was not deleted, and why."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
+from typing import cast
 from xml.sax.saxutils import escape
 
-from lakesweep.errors import StorageDeniedError, ThrottledError
+from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.s3_client import Reply, S3Client, error_of
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 
-_HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-_ACKNOWLEDGED = re.compile(rb"<Deleted><Key>([^<]*)</Key></Deleted>")
+_HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet><Object><Key>'
+_TAIL = b"</Key></Object></Delete>"
+# A named tuple from a tuple, without a Python call for each of a million keys.
+_outcome = cast(
+    "Callable[[tuple[str, DeleteStatus, str]], DeleteOutcome]",
+    partial(tuple.__new__, DeleteOutcome),
+)
 
 
 def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
-    """Deletes up to 1,000 keys in one call. A key that the answer does not name counts as failed, never as gone."""
+    """Deletes up to 1,000 keys in one call, asked to name those that it could not delete, and only those."""
     what = f"deleting {len(keys)} objects in s3://{client.bucket}"
-    # Keys hold no line breaks (that would be odd), so all are escaped in one go.
-    named = escape(base + f"\n{base}".join(keys)).encode().split(b"\n")
-    body = b"".join(
-        (
-            _HEAD,
-            b"<Object><Key>",
-            b"</Key></Object><Object><Key>".join(named),
-            b"</Key></Object></Delete>",
-        )
-    )
+    # Keys hold no line breaks (that would be odd), so all are escaped and wrapped in one go.
+    named = escape(base + f"\n{base}".join(keys)).encode()
+    body = _HEAD + named.replace(b"\n", b"</Key></Object><Object><Key>") + _TAIL
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     reply = client.request(
         "POST",
@@ -40,29 +39,34 @@ def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[Del
         headers={"Content-MD5": digest, "Content-Type": "application/xml"},
         body=body,
     )
-    # The usual answer names every key as we wrote it; anything else is read word by word.
-    if set(_ACKNOWLEDGED.findall(reply.content)) == set(named) and b"<Error>" not in reply.content:
-        return list(map(DeleteOutcome._make, zip(keys, repeat(DeleteStatus.GONE), repeat(""))))
-    return _outcomes(reply, what, base, keys)
+    refused = _refused_keys(reply, what, base)
+    if not refused:
+        return list(map(_outcome, zip(keys, repeat(DeleteStatus.GONE), repeat(""))))
+    if not refused.keys() <= set(keys):
+        strangers = sorted(refused.keys() - set(keys))
+        raise StorageError(
+            f"{what}: the answer names {strangers[0]!r}, which was not asked for; the keys' fate is unknown."
+        )
+    return [refused.get(key) or DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
 
 
-def _outcomes(reply: Reply, what: str, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
+def _refused_keys(reply: Reply, what: str, base: str) -> dict[str, DeleteOutcome]:
+    """The keys that the answer names as not deleted."""
     root = parsed_xml(reply.content, what)
     if local_name(root) == "Error":
         raise error_of(Reply(0, reply.headers, reply.content), what)
-    told: dict[str, DeleteOutcome] = {}
+    if local_name(root) != "DeleteResult":
+        raise StorageError(
+            f"{what}: the answer is a {local_name(root)!r}; the keys' fate is unknown."
+        )
+    refused: dict[str, DeleteOutcome] = {}
     for child in root:
-        fields = {local_name(part): part.text or "" for part in child}
-        key = fields.get("Key", "")
-        if not key.startswith(base):
+        if local_name(child) != "Error":
             continue
-        relative = key[len(base) :]
-        if local_name(child) == "Deleted":
-            told.setdefault(relative, DeleteOutcome(relative, DeleteStatus.GONE))
-        elif local_name(child) == "Error":
-            told[relative] = _refused(relative, fields.get("Code", ""), fields.get("Message", ""))
-    unknown = "the store's answer does not name this key, so its fate is unknown"
-    return [told.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, unknown) for key in keys]
+        fields = {local_name(part): part.text or "" for part in child}
+        key = fields.get("Key", "").removeprefix(base)
+        refused[key] = _refused(key, fields.get("Code", ""), fields.get("Message", ""))
+    return refused
 
 
 def _refused(key: str, code: str, message: str) -> DeleteOutcome:

@@ -121,10 +121,27 @@ def test_one_denied_key_does_not_hide_the_others(intercept: LoopbackS3, store: O
         DeleteStatus.GONE,
         DeleteStatus.DENIED,
         DeleteStatus.FAILED,
-        DeleteStatus.FAILED,
+        DeleteStatus.GONE,
     ]
     assert "AccessDenied" in outcomes[1].detail
-    assert "unknown" in outcomes[3].detail
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<DeleteResult>",
+        b"<html>a proxy's page</html>",
+        b"<DeleteResult><Error><Key>stranger</Key><Code>AccessDenied</Code></Error></DeleteResult>",
+    ],
+)
+def test_an_answer_that_is_not_one_makes_no_key_gone(
+    intercept: LoopbackS3, store: ObjectStore, body: bytes
+) -> None:
+    """A 200 that is no whole answer to this question is a failure of every key."""
+    intercept.intercept = lambda request: Response(200, body)
+    outcomes = store.delete_many(["a", "b"])
+    assert {outcome.status for outcome in outcomes} == {DeleteStatus.FAILED}
 
 
 def test_throttled_keys_are_tried_again_until_they_are_gone(
