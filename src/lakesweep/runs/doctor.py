@@ -30,7 +30,9 @@ def examine(context: RunContext, probe: StoreProbe | None = None) -> Iterator[Ch
     yield from doctor.probe.run()
     yield attempt("clocks", doctor.clocks)
     yield attempt("commits", doctor.commits, "Dumping refs needs the right to read all of them.")
-    yield attempt("uncommitted", doctor.uncommitted, "Needs the right to prepare a collection.")
+    yield attempt(
+        "uncommitted", doctor.uncommitted, "Needs retention:PrepareGarbageCollectionUncommitted."
+    )
     yield attempt("rules", doctor.rules)
     yield attempt("other repositories", doctor.other_repositories)
     yield attempt("branches", doctor.branches)
