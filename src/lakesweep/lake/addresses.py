@@ -13,7 +13,7 @@ from lakesweep.errors import ConfigError
 from lakesweep.formats.entries import Entry
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ForbiddenError, InvalidAddressError
-from lakesweep.lake.namespaces import NamespaceClaims
+from lakesweep.lake.namespaces import NamespaceClaims, folded
 from lakesweep.lake.staged_values import is_relative
 from lakesweep.lake.values import Repository
 from lakesweep.storage import ObjectStore, is_odd_key
@@ -41,7 +41,7 @@ class Addresses:
         location = self._plain(address, is_prefix=is_prefix)
         for reading in self._locations(address):
             for namespace in self._namespaces(repository):
-                if _folded(namespace).contains(_folded(reading)):
+                if folded(namespace).contains(folded(reading)):
                     raise InvalidAddressError(
                         f"{address!r} lies in the storage namespace {namespace}, or may be taken for it;"
                         " link an issued address instead. Nothing was staged."
@@ -57,7 +57,7 @@ class Addresses:
         location = self.check_outside(repository, address, is_prefix=True)
         for reading in self._locations(address):
             for namespace in self._namespaces(repository):
-                if _folded(reading).contains(_folded(namespace)):
+                if folded(reading).contains(folded(namespace)):
                     raise InvalidAddressError(
                         f"{address} contains the storage namespace {namespace}, or may be taken to;"
                         " nothing was imported"
@@ -151,13 +151,3 @@ def _resolved(address: str) -> str:
             segments.append(segment)
     slashes = "///" if rest.startswith("///") or scheme.lower() == "file" else "//"
     return f"{scheme}:{slashes}{'/'.join(segments)}"
-
-
-def _folded(location: Location) -> Location:
-    """The place with all that some store or disk does not tell apart made alike."""
-    container, key = location.container.casefold(), location.key
-    if location.kind == "local":
-        key = os.path.realpath(f"/{key}").casefold().lstrip("/")
-    return Location(
-        location.kind, container, key, location.account.casefold(), location.endpoint.casefold()
-    )

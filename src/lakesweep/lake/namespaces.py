@@ -6,6 +6,7 @@ repository never came to be (its creator died) may be taken over after a minute.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -55,7 +56,7 @@ class NamespaceClaims:
             nonlocal claim
             others = []
             for other in claims:
-                if not (other.location.contains(location) or location.contains(other.location)):
+                if not _overlap(other.location, location):
                     others.append(other)
                 elif self._is_alive(other):
                     raise InvalidRequestError(
@@ -117,6 +118,21 @@ class NamespaceClaims:
                 kind="invalid-namespace",
             )
         return location
+
+
+def _overlap(left: Location, right: Location) -> bool:
+    left, right = folded(left), folded(right)
+    return left.contains(right) or right.contains(left)
+
+
+def folded(location: Location) -> Location:
+    """The place with all that some store or disk does not tell apart made alike."""
+    container, key = location.container.casefold(), location.key
+    if location.kind == "local":
+        key = os.path.realpath(f"/{key}").casefold().lstrip("/")
+    return Location(
+        location.kind, container, key, location.account.casefold(), location.endpoint.casefold()
+    )
 
 
 def _encode(claims: list[Claim]) -> bytes:

@@ -82,6 +82,16 @@ def test_namespaces_of_two_repositories_never_overlap(repo: LakeRepo, other: str
     repo.lake.create_repository("other", container + "team/ns2")
 
 
+def test_namespaces_that_meet_through_a_link_on_disk_overlap(tmp_path: Path) -> None:
+    """Two names of one folder are one namespace."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    repo = LakeRepo(data_dir=tmp_path, namespace="local://real/ns").create()
+    with pytest.raises(InvalidRequestError) as refused:
+        repo.lake.create_repository("other", "local://link/ns/inside")
+    assert refused.value.kind == "namespace-in-use"
+
+
 def test_namespace_marked_by_another_server_is_in_use() -> None:
     """The marker in the store counts, today's and the old one."""
     for key in ("_lakefs/dummy", "dummy"):
