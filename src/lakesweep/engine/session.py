@@ -46,7 +46,7 @@ def build_session(
         master = master or (conf or {}).get("spark.master") or "local[*]"
         builder = builder.master(master)
         settings = DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
-        os.environ.setdefault("JAVA_HOME", str(find_java_home()))
+        os.environ["JAVA_HOME"] = str(find_java_home())
         # Workers must find the same packages as the driver does.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         if master.startswith("local"):

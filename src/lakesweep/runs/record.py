@@ -11,6 +11,7 @@ from typing import Any
 
 from lakesweep.domain.durations import format_time, parse_time
 from lakesweep.errors import FormatError
+from lakesweep.secrets import known_secrets
 
 SCHEMA = "lakesweep.run/1"
 
@@ -114,8 +115,8 @@ class RunRecord:
 
 
 def encode_record(record: RunRecord) -> bytes:
-    """The record as a file."""
-    return json.dumps(record.as_json(), indent=2).encode()
+    """The record as a file. A message of a store or server in it may quote what we sent, so secrets are masked."""
+    return json.dumps(known_secrets.mask_json(record.as_json()), indent=2).encode()
 
 
 def decode_record(data: bytes, what: str) -> RunRecord:
