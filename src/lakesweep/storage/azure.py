@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def azure_backend(root: Location, options: StorageOptions) -> AzureBackend:
     """A container below `root`."""
-    return AzureBackend(root, _clients(root.container, root.account, root.endpoint, options))
+    return AzureBackend(root, options)
 
 
 @lru_cache(maxsize=64)
@@ -64,6 +64,16 @@ class AzureBackend(CloudBackend):
 
     # Accounts with a hierarchical namespace order names by folder, so a broken listing can't go on after a key.
     is_key_ordered = False
+
+    def __init__(self, root: Location, options: StorageOptions) -> None:
+        super().__init__(root)
+        self._options = options
+
+    @property
+    def _clients(self) -> Clients:
+        return _clients(
+            self._root.container, self._root.account, self._root.endpoint, self._options
+        )
 
     @property
     def delete_batch_size(self) -> int:

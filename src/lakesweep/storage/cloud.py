@@ -70,14 +70,17 @@ class CloudBackend:
     is_key_ordered = True
     supports_create_if_absent = True
 
-    def __init__(self, root: Location, clients: Clients) -> None:
+    def __init__(self, root: Location) -> None:
         self._root = root
-        self._clients = clients
         self._base = root.key + "/" if root.key else ""
 
     @property
     def delete_batch_size(self) -> int:
         return 1
+
+    @property
+    def _clients(self) -> Clients:
+        raise NotImplementedError
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         # obstore's prefixes are folders; the rest of ours is compared here.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def gcs_backend(root: Location, options: StorageOptions) -> GcsBackend:
     """A bucket below `root`."""
-    return GcsBackend(root, _clients(root.container, options))
+    return GcsBackend(root, options)
 
 
 @lru_cache(maxsize=64)
@@ -66,6 +66,14 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
 
 class GcsBackend(CloudBackend):
     """Objects below one root. There is no bulk delete here: keys go one by one, many in flight."""
+
+    def __init__(self, root: Location, options: StorageOptions) -> None:
+        super().__init__(root)
+        self._options = options
+
+    @property
+    def _clients(self) -> Clients:
+        return _clients(self._root.container, self._options)
 
     def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
         return [self._delete_one(key) for key in keys]

@@ -29,22 +29,24 @@ if TYPE_CHECKING:
 
 def s3_backend(root: Location, options: StorageOptions) -> S3Backend:
     """A bucket below `root`."""
-    client = s3_client(root.container, options)
-    return S3Backend(root, _clients(root.container, options), client)
+    return S3Backend(root, s3_client(root.container, options), options)
 
 
 @lru_cache(maxsize=64)
 def _clients(bucket: str, options: StorageOptions) -> Clients:
     client = s3_client(bucket, options)
+    # Asked for here, because an error inside obstore's callback would come back as text.
+    client.credentials()
+    address = client.address
     config: S3Config = {
-        "region": client.region,
-        "virtual_hosted_style_request": not client.is_path_style,
+        "region": address.region,
+        "virtual_hosted_style_request": not address.is_path_style,
     }
-    if client.obstore_endpoint:
-        config["endpoint"] = client.obstore_endpoint
+    if address.obstore_endpoint:
+        config["endpoint"] = address.obstore_endpoint
     allow_http = options.s3_allow_http
     if allow_http is None:
-        allow_http = (client.endpoint or "").startswith("http://")
+        allow_http = address.origin.startswith("http://")
 
     def obstore_client(is_patient: bool) -> S3Store:
         return S3Store(
@@ -61,9 +63,14 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
 class S3Backend(CloudBackend):
     """Objects below one root."""
 
-    def __init__(self, root: Location, clients: Clients, client: S3Client) -> None:
-        super().__init__(root, clients)
+    def __init__(self, root: Location, client: S3Client, options: StorageOptions) -> None:
+        super().__init__(root)
         self._client = client
+        self._options = options
+
+    @property
+    def _clients(self) -> Clients:
+        return _clients(self._root.container, self._options)
 
     @property
     def delete_batch_size(self) -> int:

@@ -1,4 +1,7 @@
-"""S3 requests of our own, over botocore's connections and credentials: what obstore can't do exactly (odd keys, one outcome per deleted key)."""
+"""S3 requests of our own, over botocore's connections and credentials.
+
+They do what obstore can't do exactly: list odd keys, and tell what became of each deleted key.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import botocore.session
-from botocore.awsrequest import AWSPreparedRequest, HeadersDict
+from botocore.awsrequest import AWSPreparedRequest, AWSRequest, HeadersDict
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
+from botocore.utils import get_environ_proxies
 
 from lakesweep.errors import ConfigError, LakesweepError, StorageError
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
 from lakesweep.storage.s3_sign import SigningKey, signed_headers
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import botocore_errors_translated, error_from_reply
@@ -24,7 +29,7 @@ from lakesweep.storage.translate import botocore_errors_translated, error_from_r
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-_DEFAULT_REGION = "us-east-1"
+_DISCOVERY_TIMEOUT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +54,21 @@ class S3Client:
         self.bucket = bucket
         self._options = options
         self._lock = threading.Lock()
+        self._session = botocore.session.Session(profile=options.s3_profile)
         self._credentials: Any = None
-        session = botocore.session.Session(profile=options.s3_profile)
-        self._session = session
-        self.region: str = (
-            options.s3_region or session.get_config_variable("region") or _DEFAULT_REGION
-        )
-        self.endpoint = options.s3_endpoint
-        # A bucket name with dots does not fit a wildcard certificate.
-        self.is_path_style = (
-            options.s3_path_style
-            if options.s3_path_style is not None
-            else bool(self.endpoint) or "." in bucket
-        )
-        base = urlsplit(self._url_of_bucket(bucket))
-        self._origin, self._host, self._path = (
-            f"{base.scheme}://{base.netloc}",
-            base.netloc,
-            base.path,
-        )
-        self._http = URLLib3Session(
-            timeout=(options.connect_timeout_seconds, options.request_timeout_seconds),  # type: ignore[arg-type]
-            max_pool_connections=options.max_requests_in_flight,
-        )
+        self._address: S3Address | None = None
+        self._http: Any = None
+
+    @property
+    def address(self) -> S3Address:
+        """Where the bucket is; found at the first use, which may ask S3 for its region."""
+        with self._lock:
+            if self._address is None:
+                configured = self._session.get_config_variable("region")
+                self._address = s3_address(
+                    self.bucket, self._options, configured, self._discovered_region
+                )
+            return self._address
 
     def request(
         self,
@@ -84,18 +81,19 @@ class S3Client:
         body: bytes = b"",
     ) -> Reply:
         """One signed request; a reply that is no success comes out as an error that says `what` failed."""
-        path = self._path + quote(key, safe="/~")
+        address = self.address
+        path = address.path + quote(key, safe="/~")
         pairs = sorted((quote(k, safe="~"), quote(v, safe="~")) for k, v in (query or {}).items())
         text = "&".join(f"{k}={v}" for k, v in pairs)
-        url = f"{self._origin}{path}?{text}" if text else self._origin + path
+        url = f"{address.origin}{path}?{text}" if text else address.origin + path
         with botocore_errors_translated(what):
             now = datetime.now(UTC)
             signed = signed_headers(
                 self._signing_key(),
-                self.region,
+                address.region,
                 now,
                 method,
-                self._host,
+                address.host,
                 path,
                 text,
                 headers or {},
@@ -103,7 +101,7 @@ class S3Client:
             )
             # botocore's connections want its own kind of headers, whatever their annotation says.
             request = AWSPreparedRequest(method, url, HeadersDict(signed), body, False)  # type: ignore[arg-type]
-            response = self._http.send(request)
+            response = self._connections(url).send(request)
             reply = Reply(response.status_code, response.headers, response.content)
         if not 200 <= reply.status < 300:
             raise error_of(reply, what)
@@ -146,20 +144,25 @@ class S3Client:
             )
         return found
 
-    @property
-    def obstore_endpoint(self) -> str | None:
-        """The endpoint as obstore wants it: with the bucket where that is part of the host's name."""
-        if not self.endpoint:
-            return None
-        return self.endpoint if self.is_path_style else (self._origin + self._path).rstrip("/")
+    def _connections(self, url: str) -> Any:
+        with self._lock:
+            if self._http is None:
+                options = self._options
+                self._http = URLLib3Session(
+                    verify=self._session.get_config_variable("ca_bundle") or True,
+                    proxies=get_environ_proxies(url),
+                    timeout=(options.connect_timeout_seconds, options.request_timeout_seconds),  # type: ignore[arg-type]
+                    max_pool_connections=options.max_requests_in_flight,
+                )
+            return self._http
 
-    def _url_of_bucket(self, bucket: str) -> str:
-        endpoint = self.endpoint or f"https://s3.{self.region}.amazonaws.com"
-        parts = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
-        path = parts.path.rstrip("/")
-        if self.is_path_style:
-            return f"{parts.scheme}://{parts.netloc}{path}/{bucket}/"
-        return f"{parts.scheme}://{bucket}.{parts.netloc}{path}/"
+    def _discovered_region(self) -> str | None:
+        url = f"https://s3.amazonaws.com/{self.bucket}"
+        http = URLLib3Session(proxies=get_environ_proxies(url), timeout=_DISCOVERY_TIMEOUT_SECONDS)
+        with botocore_errors_translated(f"finding the region of s3://{self.bucket}"):
+            response = http.send(AWSRequest(method="HEAD", url=url).prepare())
+        region = response.headers.get(REGION_HEADER)
+        return str(region) if region else None
 
 
 def error_of(reply: Reply, what: str) -> LakesweepError:
@@ -174,4 +177,7 @@ def error_of(reply: Reply, what: str) -> LakesweepError:
             code = element.text or ""
         elif local_name(element) == "Message":
             message = element.text or ""
+    region = reply.headers.get(REGION_HEADER)
+    if region and reply.status in (301, 307, 400):
+        message = f"{message} (the bucket is in the region {region}; set s3_region)"
     return error_from_reply(reply.status, code, message, what)

@@ -32,10 +32,16 @@ _THROTTLE_STATUSES = frozenset({429, 503})
 _THROTTLE_CODES = frozenset(
     {"SlowDown", "ServerBusy", "ThrottlingException", "Throttling", "TooManyRequests"}
     | {"RequestLimitExceeded", "BandwidthLimitExceeded", "rateLimitExceeded", "SlowDownRead"}
-    | {"SlowDownWrite", "ServiceUnavailable", "OperationTimedOut"}
+    | {"SlowDownWrite", "ServiceUnavailable"}
 )
 _TRANSIENT_CODES = frozenset(
-    {"InternalError", "RequestTimeout", "OperationAborted", "InternalServerError"}
+    {
+        "InternalError",
+        "RequestTimeout",
+        "OperationAborted",
+        "OperationTimedOut",
+        "InternalServerError",
+    }
 )
 _TRANSIENT_STATUSES = frozenset({408, 500, 502, 504})
 _DENIED_CODES = frozenset(
@@ -56,7 +62,7 @@ _DENIED_CODES = frozenset(
 _NO_CONTAINER_CODES = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
 
 _STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
-_UNPARSED_PATH = "parsing path"
+_UNPARSED_PATH = "invalid path"
 _NO_CONTAINER_WORDS = "container does not exist"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")

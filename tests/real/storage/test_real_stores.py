@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import StorageError
+from lakesweep.errors import StorageError, UnsupportedStoreError
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
 from lakesweep.testing.store_contract import (
@@ -135,6 +135,24 @@ class TestGcsEmulator(ListingContract, ReadingContract, DeletingContract):
             fake_gcs.put_object(store.root.container, f"{store.root.key}/{key}", data)
 
         return put
+
+    def test_slashes_that_obstore_drops_are_put_back(
+        self, store: ObjectStore, put_object: PutObject
+    ) -> None:
+        """`n/x/` is listed as itself beside `n/x`, marked odd."""
+        for key, data in [("m/y/", b""), ("n/x", b"1"), ("n/x-a", b"1"), ("n/x/", b"22")]:
+            put_object(key, data)
+        listed = {row["key"]: row["is_odd"] for batch in store.list() for row in batch.to_pylist()}
+        assert listed == {"m/y/": True, "n/x": False, "n/x-a": False, "n/x/": True}
+
+    def test_a_key_that_obstore_can_not_carry_ends_the_listing(
+        self, store: ObjectStore, put_object: PutObject
+    ) -> None:
+        """Here there is no other way to list, so it is said, not passed over."""
+        put_object("n//x", b"1")
+        with pytest.raises(UnsupportedStoreError) as caught:
+            keys_of(store)
+        assert caught.value.kind == "odd-key"
 
     def test_a_missing_bucket_is_an_error(self, fake_gcs: FakeGcsServer) -> None:
         """It is never taken for an empty one. (The emulator answers 500 where the real one answers 404.)"""
