@@ -30,8 +30,11 @@ from lakesweep.lake.values import LakeSettings
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _REPOSITORY = "bench"
 _BATCH = 50_000
-_SLICE = "g3skk00f3g12lqg123jg"
 _XID_ALPHABET = "0123456789abcdefghijklmnopqrstuv"
+_OBJECT_BASE, _SLICE_BASE = 1_767_225_600, 2_163_625_984
+_MACHINE_AND_PROCESS = 0x5A17C30B2D
+# Prime, and coprime to each other: every number gets an address of its own.
+_OBJECTS, _SHUFFLE = 5_000_011, 2_654_435_761
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +61,26 @@ def open_lake(folder: Path) -> tuple[Lake, KeyValueStore]:
 
 
 def staged_rows(first: int, step: int, count: int) -> Iterator[Row]:
-    """Entries number first, first + step, …: paths in order, addresses as a server gives them out."""
+    """Entries number first, first + step, …: paths in order, addresses in the order of a shuffled upload."""
     for number in range(first, first + step * count, step):
         entry = Entry(
-            address=f"data/{_SLICE}/{_object_id(number)}",
-            last_modified=_NOW,
-            size=number,
-            e_tag=f"{number:032x}",
+            address=_address(number), last_modified=_NOW, size=number, e_tag=f"{number:032x}"
         )
         identity = hashlib.sha256(entry.e_tag.encode()).digest()
-        yield (
-            b"table/part-%03d/file-%09d.parquet" % (number // 100_000, number),
-            join_value(identity, entry.encode()),
-        )
+        path = b"table/part-%03d/file-%09d.parquet" % (number // 100_000, number)
+        yield path, join_value(identity, entry.encode())
 
 
-def _object_id(number: int) -> str:
-    digits = "".join(_XID_ALPHABET[(number >> shift) & 31] for shift in range(30, -1, -5))
-    return f"d5ari00f3g12{digits}g"
+def _address(number: int) -> str:
+    """What a server gives out: 50,000 objects to a slice, ids that count up, 500 of them in a second."""
+    turn = number * _SHUFFLE % _OBJECTS
+    slice_number = turn // 50_000
+    return f"data/{_xid(_SLICE_BASE - 3600 * slice_number, slice_number)}/{_xid(_OBJECT_BASE + turn // 500, turn)}"
+
+
+def _xid(seconds: int, counter: int) -> str:
+    bits = (seconds << 64 | _MACHINE_AND_PROCESS << 24 | counter % (1 << 24)) << 4
+    return "".join([_XID_ALPHABET[(bits >> shift) & 31] for shift in range(95, -1, -5)])
 
 
 def load(kv: KeyValueStore, token: str, rows: Iterator[Row]) -> None:
