@@ -25,8 +25,9 @@ from lakesweep.runs.saved import (
     load_saved_run,
 )
 from lakesweep.runs.slices import Slices, find_slices, last_read_slice
+from lakesweep.runs.work import dating
 from lakesweep.runs.work.candidates import Candidate, ExpiredRange, SavedFile
-from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
+from lakesweep.runs.work.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import CANARY, RESTORED, AddressList, Reference
 from lakesweep.runs.work.verdicts import Judge
@@ -196,7 +197,7 @@ class Hunt:
         )
         rows = context.engine.collect(scatter).to_pylist()
         tallies: dict[str, Tally] = {}
-        parts: dict[str, list[Part]] = {"old": [], "young": [], "absent": []}
+        parts: dict[str, list[Part]] = {verdict: [] for verdict in DATED_VERDICTS}
         for row in rows:
             tallies[row["verdict"]] = tallies.get(row["verdict"], Tally()) + Tally(
                 row["objects"], row["bytes"]
@@ -207,7 +208,7 @@ class Hunt:
                 f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",
                 kind="not-conserved",
             )
-        return tallies, parts["old"], parts["young"]
+        return tallies, [*parts[dating.OLD], *parts[dating.EXPIRED]], parts[dating.YOUNG]
 
 
 def _refuse_nothing_live(context: RunContext, live: LiveRead, judged: Judged) -> None:

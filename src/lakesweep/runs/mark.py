@@ -28,6 +28,7 @@ from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.runs.request import MarkRequest, What
 from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
 from lakesweep.runs.saved import save_for_sweep, save_range_index
+from lakesweep.runs.work import dating
 from lakesweep.runs.work.parts import Part
 
 logger = logging.getLogger(__name__)
@@ -184,14 +185,14 @@ def _record(
     started_at: datetime,
 ) -> RunRecord:
     tallies = found.judged.tallies
-    old = found.dated.get("old", Tally())
+    old, old_expired = (found.dated.get(v, Tally()) for v in (dating.OLD, dating.EXPIRED))
     counted = {
         "listed": found.listed.listed if found.listed else Tally(),
         "live": totals.live if totals.listed.objects else tallies["live"],
-        "young": tallies["young"] + found.dated.get("young", Tally()),
+        "young": tallies["young"] + found.dated.get(dating.YOUNG, Tally()),
         "protected": (found.listed.protected if found.listed else Tally()) + tallies["protected"],
         "garbage": plan.garbage,
-        "expired": tallies["expired"],
+        "expired": tallies["expired"] + old_expired,
         "unreferenced": totals.unreferenced
         if totals.listed.objects
         else tallies["unreferenced"] + old,

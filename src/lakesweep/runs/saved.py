@@ -99,12 +99,12 @@ def _decode(data: bytes) -> SavedRun:
 
 
 def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFile]:
-    """All deletions and restorations that this repository has seen, or only the deletions of one run."""
+    """All restorations that this repository has seen, and all deletions, or only those of one run."""
     events = []
     for batch in store.list(EVENTS):
         for key in batch.column("key").to_pylist():
             order, kind, rest = key.removeprefix(EVENTS).split("-", 2)
-            if run_id is None or (kind == "gone" and rest.startswith(f"{run_id}/")):
+            if run_id is None or kind != "gone" or rest.startswith(f"{run_id}/"):
                 events.append(EventFile(key, GONE if kind == "gone" else RESTORED, int(order)))
     return events
 

@@ -20,6 +20,7 @@ from lakesweep.runs.plan import Plan
 from lakesweep.runs.request import What
 from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
 from lakesweep.runs.saved import event_files, load_range_index, save_range_index
+from lakesweep.runs.work import dating
 from lakesweep.runs.work.candidates import PlannedPart
 from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
 from lakesweep.runs.work.parts import Part
@@ -123,11 +124,11 @@ def _date(
     counted = 0
     for row in context.engine.collect(scatter).to_pylist():
         counted += row["objects"]
-        if row["verdict"] == "old":
+        if row["verdict"] in (dating.OLD, dating.EXPIRED):
             old += parse_parts(row["written"])
-        elif row["verdict"] == "absent":
+        elif row["verdict"] == dating.ABSENT:
             absent += parse_parts(row["written"])
-        elif row["verdict"] == "young":
+        elif row["verdict"] == dating.YOUNG:
             young += Tally(row["objects"], row["bytes"])
     if counted != sum(part.rows for part in undated):
         raise UnsafeToSweepError(

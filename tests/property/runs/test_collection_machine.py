@@ -37,6 +37,7 @@ from lakesweep.runs.request import Flow, MarkRequest, What
 from lakesweep.runs.work.copying import CopyRoad
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.runs.work.parts import Part
+from lakesweep.runs.work.target import Target
 from lakesweep.testing.embedded import MIN_AGE, EmbeddedLake
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.model import ModelConflictError, ModelLake
@@ -117,7 +118,11 @@ class Collection(RuleBasedStateMachine):
     ) -> None:
         branch = self.branch_of(data)
         visible = self.model.visible(branch)
-        if source not in visible or visible[source] not in self.model.objects or source == destination:
+        if (
+            source not in visible
+            or visible[source] not in self.model.objects
+            or source == destination
+        ):
             return
         staged = self.model.staged[branch].get(source)
         address = self.user.copy(branch, source, destination)
@@ -299,10 +304,11 @@ class Collection(RuleBasedStateMachine):
         context = self.lake.open_run(self.name)
         target = context.target
         to = Location.parse(f"file://{self.backup_root}/{self.name}-{mark_id}")
+        backup = Target(to, target.storage)
         parts = _parts_of(context.store, mark_id)
         copy_parts(
             context.engine,
-            CopyRoad(target, target.namespace, to, target.storage, "_lakefs/verified/"),
+            CopyRoad(target, target, backup, target, "_lakefs/verified/"),
             parts,
         )
         before = dict(self.model.objects)
@@ -310,7 +316,7 @@ class Collection(RuleBasedStateMachine):
         gone = self.swept(record, set(self.model.objects) - self.model.live(self.now))
         copy_parts(
             context.engine,
-            CopyRoad(target, to, target.namespace, target.storage, "_lakefs/verified/"),
+            CopyRoad(target, backup, target, target, "_lakefs/verified/"),
             parts,
         )
         order = int(self.now.timestamp() * 1000) + 1

@@ -16,7 +16,7 @@ from lakesweep.formats.tables import read_mark, write_mark
 from lakesweep.runs.judging import Judged, _add_up
 from lakesweep.runs.work.candidates import ListedPart, PlannedPart, SavedFile, read_candidates
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import Part, PartWriter
 from lakesweep.runs.work.references import (
     EXPIRED,
     GONE,
@@ -94,9 +94,15 @@ class Bench:
         return _add_up(met, self.references, self.candidates)
 
     def garbage(self, judged: Judged) -> dict[str, str]:
+        return self._reasons(judged.garbage)
+
+    def undated(self, judged: Judged) -> dict[str, str]:
+        return self._reasons(judged.undated)
+
+    def _reasons(self, parts: list[Part]) -> dict[str, str]:
         rows = [
             row
-            for part in judged.garbage
+            for part in parts
             for row in read_mark(self.target.open().read(part.key)).to_pylist()
         ]
         return {row["address"]: row["reason"] for row in rows}
@@ -177,8 +183,20 @@ def test_last_event_decides_whether_a_planned_object_is_gone(bench: Bench) -> No
     bench.event(GONE, 3, address(3))
     bench.planned(address(1), address(2), address(3))
     judged = bench.judge()
-    assert bench.garbage(judged) == {address(2): "unreferenced"}
+    assert bench.undated(judged) == {address(2): "unreferenced"}
     assert judged.tallies["gone"].objects == 2
+
+
+def test_restored_objects_are_as_young_as_their_restoration(bench: Bench) -> None:
+    """Neither a mark's date nor an expired commit says how old they are: the store is asked. A listing has asked it."""
+    bench.refer(EXPIRED, address(1), address(2))
+    bench.event(GONE, 1, address(1), address(2))
+    bench.event(RESTORED, 2, address(1), address(2))
+    bench.planned(address(1))
+    bench.listed(**{address(2): OLD})
+    judged = bench.judge()
+    assert bench.undated(judged) == {address(1): "expired"}
+    assert bench.garbage(judged) == {address(2): "expired"}
 
 
 def test_address_listed_and_saved_counts_once(bench: Bench) -> None:

@@ -11,10 +11,13 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.parts import PartWriter
 from lakesweep.runs.work.target import Target
 
+# Old rows are of two kinds: those that an expired commit holds, and the others.
+OLD, EXPIRED, YOUNG, ABSENT = DATED_VERDICTS = ("old", "expired", "young", "absent")
+
 DATED_SCHEMA = pa.schema(
     [
         pa.field("part", pa.string()),
-        pa.field("verdict", pa.string()),  # "old", "young" or "absent"
+        pa.field("verdict", pa.string()),  # one of DATED_VERDICTS
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("written", pa.string()),  # newline-separated "key rows bytes"
@@ -29,15 +32,16 @@ def date_parts(
     store = target.open()
     for part in parts:
         known = {row["address"]: row for row in read_mark(store.read(part)).to_pylist()}
-        split: dict[str, list[dict[str, object]]] = {"old": [], "young": [], "absent": []}
+        split: dict[str, list[dict[str, object]]] = {v: [] for v in DATED_VERDICTS}
         for address, info in store.stat_many(list(known)):
             if info is None:
-                split["absent"].append(
+                split[ABSENT].append(
                     known[address] | {"size_bytes": known[address]["size_bytes"] or 0}
                 )
                 continue
             is_old = info.last_modified is not None and info.last_modified < cutoff
-            split["old" if is_old else "young"].append(
+            old = EXPIRED if known[address]["reason"] == "expired" else OLD
+            split[old if is_old else YOUNG].append(
                 {
                     "address": address,
                     "size_bytes": info.size,
@@ -63,7 +67,7 @@ def date_parts(
 def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, object]]) -> str:
     if not rows:
         return ""
-    stem = "garbage" if verdict == "old" else verdict
+    stem = "garbage" if verdict in (OLD, EXPIRED) else verdict
     writer = PartWriter(target.open(), folder, stem, MARK_SCHEMA)
     writer.add(pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA))
     return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())

@@ -52,6 +52,14 @@ _EVENT_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("order", pa.int
 
 
 @dataclass(frozen=True, slots=True)
+class _Events:
+    """Hashes, in order, by their last event: a deletion, or a restoration."""
+
+    gone: Hashes
+    restored: Hashes
+
+
+@dataclass(frozen=True, slots=True)
 class Judge:
     """What a meeting needs to know besides the cells. Picklable: it is the meeting function."""
 
@@ -74,7 +82,8 @@ class Judge:
         keep, duplicates, duplicate_bytes = _first_of_each(rows, hashes)
         rows, hashes = rows.take(pa.array(keep)), hashes[keep]
 
-        masks = self._verdicts(rows, hashes, live, expired, _gone(references))
+        events = _last_events(references)
+        masks, in_expired = self._verdicts(rows, hashes, live, expired, events)
         result: dict[str, object] = {}
         for verdict, mask in masks.items():
             chosen = rows.filter(pa.array(mask))
@@ -91,41 +100,49 @@ class Judge:
             "dead_canaries": canaries[~_is_in(canaries, live)].tobytes(),
             "reference_counts": _stream(references, refs.COUNTS, refs.COUNTS_SCHEMA),
             "candidate_counts": _stream(candidates, cand.COUNTS, cand.COUNTS_SCHEMA),
-            "garbage_parts": self._write(rows, garbage, masks["expired"], "garbage"),
-            "undated_parts": self._write(rows, masks["undated"], masks["expired"], "undated"),
-            "young_parts": self._write(rows, masks["young"], masks["expired"], "young"),
-            "kept_parts": self._write(rows, masks["live"], masks["expired"], "kept")
+            "garbage_parts": self._write(rows, garbage, in_expired, "garbage"),
+            "undated_parts": self._write(rows, masks["undated"], in_expired, "undated"),
+            "young_parts": self._write(rows, masks["young"], in_expired, "young"),
+            "kept_parts": self._write(rows, masks["live"], in_expired, "kept")
             if self.keep_live_rows
             else "",
         }
         return pa.Table.from_pylist([result], schema=MET_SCHEMA)
 
     def _verdicts(
-        self, rows: pa.Table, hashes: Hashes, live: Hashes, expired: Hashes, gone: Hashes
-    ) -> dict[str, Mask]:
+        self, rows: pa.Table, hashes: Hashes, live: Hashes, expired: Hashes, events: _Events
+    ) -> tuple[dict[str, Mask], Mask]:
+        """Each row's one verdict, and which rows an expired commit holds."""
         source = rows.column("source").to_numpy()
         modified = rows.column("last_modified")
         # A plan may have been edited by hand, so the shape is asked of every candidate, listed or not.
         is_shaped = _mask(pc.match_substring_regex(rows.column("address"), CANDIDATE_PATTERN))
         is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
         in_expired = _is_in(hashes, expired) | (source == cand.COMMITTED)
+        # What was restored is as young as its restoration, which only the store knows.
+        is_restored = _is_in(hashes, events.restored) & (source != cand.LISTED)
         is_dated = (source == cand.LISTED) | (
-            (source == cand.PLANNED) & _mask(pc.is_valid(modified)) & self.trust_dates
+            (source == cand.PLANNED)
+            & _mask(pc.is_valid(modified))
+            & self.trust_dates
+            & ~is_restored
         )
         # What an expired commit holds was written before that commit: only a listing adds a second opinion.
-        needs_age = ~in_expired | (source == cand.LISTED) | self.is_age_of_expired_needed
+        needs_age = (
+            ~in_expired | (source == cand.LISTED) | self.is_age_of_expired_needed | is_restored
+        )
 
         # A row of a plan that its own sweep deleted is done, though a reference to it may have come back since.
-        is_done = _is_in(hashes, gone) & (source == cand.PLANNED)
+        is_done = _is_in(hashes, events.gone) & (source == cand.PLANNED)
         is_live = _is_in(hashes, live) & ~is_done
-        is_gone = is_done | (~is_live & _is_in(hashes, gone) & (source == cand.COMMITTED))
+        is_gone = is_done | (~is_live & _is_in(hashes, events.gone) & (source == cand.COMMITTED))
         rest = ~is_live & ~is_gone
         protected = rest & ~is_shaped
         rest &= is_shaped
         undated = rest & needs_age & ~is_dated
         young = rest & needs_age & is_dated & ~is_old
         rest &= ~undated & ~young
-        return {
+        verdicts = {
             "live": is_live,
             "gone": is_gone,
             "young": young,
@@ -134,6 +151,7 @@ class Judge:
             "unreferenced": rest & ~in_expired,
             "undated": undated,
         }
+        return verdicts, in_expired
 
     def _write(self, rows: pa.Table, chosen: Mask, expired: Mask, stem: str) -> str:
         picked = rows.filter(pa.array(chosen))
@@ -172,21 +190,17 @@ def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[npt.NDArray[np.int64
     return keep, dropped.num_rows, _bytes(dropped)
 
 
-def _gone(references: pa.Table) -> Hashes:
-    """Hashes whose last event is a deletion."""
+def _last_events(references: pa.Table) -> _Events:
     gone = unpack_rows(references, refs.GONE, _EVENT_ROWS)
     restored = unpack_rows(references, refs.RESTORED, _EVENT_ROWS)
     hashes = np.concatenate((gone.column("hash").to_numpy(), restored.column("hash").to_numpy()))
-    if not len(hashes):
-        return np.empty(0, dtype=np.uint64)
     order = np.concatenate((gone.column("order").to_numpy(), restored.column("order").to_numpy()))
     is_deletion = np.arange(len(hashes)) < gone.num_rows
     by_time = np.lexsort((order, hashes))
     hashes, is_deletion = hashes[by_time], is_deletion[by_time]
     is_last = np.ones(len(hashes), dtype=bool)
     is_last[:-1] = hashes[1:] != hashes[:-1]
-    result: Hashes = hashes[is_last & is_deletion]
-    return result
+    return _Events(hashes[is_last & is_deletion], hashes[is_last & ~is_deletion])
 
 
 def _is_in(hashes: Hashes, ordered: Hashes) -> Mask:
