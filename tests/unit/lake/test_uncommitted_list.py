@@ -9,8 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from lakesweep.errors import FormatError
+from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
 from lakesweep.lake.errors import ForbiddenError, InvalidRequestError
+from lakesweep.lake.staged_values import encode_staged
 from lakesweep.testing.lakes import LakeRepo
 
 
@@ -131,6 +133,17 @@ def test_foreign_continuation_token_is_refused(repo: LakeRepo, token: str) -> No
     """A token becomes part of a key, so it is believed only when it has our shape."""
     with pytest.raises(InvalidRequestError):
         repo.lake.prepare_uncommitted(repo.id, token)
+
+
+@pytest.mark.parametrize("kind", [AddressType.FULL, AddressType.BY_PREFIX_DEPRECATED])
+def test_full_address_in_the_namespace_counts(repo: LakeRepo, kind: AddressType) -> None:
+    """No call stages one, yet if one is there it is listed by its relative address; those elsewhere are not."""
+    token = repo.lake.get_branch(repo.id, "main").staging_token
+    addresses = (f"{repo.namespace}/data/s/inside", "s3://elsewhere/x", "unheard://of/x")
+    for number, address in enumerate(addresses):
+        entry = Entry(address, repo.clock.now, 1, "e", address_type=kind)
+        repo.kv.set(token, b"%d" % number, encode_staged(entry))
+    assert repo.uncommitted() == ["data/s/inside"]
 
 
 def test_damaged_entry_ends_the_run(repo: LakeRepo) -> None:

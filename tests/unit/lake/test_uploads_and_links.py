@@ -445,6 +445,37 @@ class TestMultipart:
             with pytest.raises(MissingError):
                 call()
 
+    def test_part_that_outlives_its_upload_leaves_nothing(self, repo: LakeRepo) -> None:
+        """Aborted while a part's bytes still come: the part is refused, and removed."""
+        upload = repo.lake.create_multipart(repo.id, "main", "m")
+
+        def body() -> Iterator[bytes]:
+            yield b"x"
+            repo.lake.abort_multipart(repo.id, upload.upload_id)
+
+        with pytest.raises(MissingError):
+            repo.lake.upload_part(repo.id, upload.upload_id, 1, body())
+        assert not list(repo.store.list("_lakefs/multipart/"))
+        assert repo.kv.page(f"{repo.id}-{_uid(repo)}", prefix=b"parts/") == []
+
+    def test_completion_onto_an_existing_path_can_be_refused(self, repo: LakeRepo) -> None:
+        """`If-None-Match: *`, also when the path came to be while the parts were joined; the upload goes on."""
+        upload = repo.lake.create_multipart(repo.id, "main", "m")
+        part = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"1"])
+        staging = repo.lake._parts.multipart._staging
+        look = staging.assert_absent
+
+        def look_then_lose(*arguments: object) -> None:
+            look(*arguments)
+            repo.put("m", b"first")
+
+        staging.assert_absent = look_then_lose  # type: ignore[method-assign]
+        with pytest.raises(PreconditionFailedError):
+            repo.lake.complete_multipart(repo.id, upload.upload_id, [part], if_absent=True)
+        assert repo.read("m") == b"first"
+        repo.lake.complete_multipart(repo.id, upload.upload_id, [part])
+        assert repo.read("m") == b"1"
+
     def test_completion_is_not_aborted_half_way(self, repo: LakeRepo) -> None:
         """While an upload is being completed it can be neither aborted nor completed with other parts."""
         upload = repo.lake.create_multipart(repo.id, "main", "m")
@@ -490,3 +521,7 @@ class TestMultipart:
         repo.lake.complete_multipart(repo.id, upload.upload_id, [part])
         with pytest.raises(ObjectNotFoundError):
             repo.store.read(keys[0])
+
+
+def _uid(repo: LakeRepo) -> str:
+    return repo.lake.get_repository(repo.id).instance_uid
