@@ -11,6 +11,7 @@ import typer
 
 from lakesweep.cli.backup import backup
 from lakesweep.cli.config import config_app
+from lakesweep.cli.demo import demo
 from lakesweep.cli.doctor import doctor
 from lakesweep.cli.gc import gc
 from lakesweep.cli.job import job
@@ -46,6 +47,7 @@ def lakesweep() -> None:
     """A garbage collector for versioned data lakes."""
 
 
+app.command("demo")(demo)
 app.command("serve")(serve)
 app.command("gc")(gc)
 app.command("mark")(mark)
