@@ -13,6 +13,8 @@ from lakesweep.errors import FormatError
 __all__ = [
     "MARK_SCHEMA",
     "UNCOMMITTED_SCHEMA",
+    "UNREADABLE",
+    "open_parquet",
     "read_mark",
     "read_uncommitted",
     "write_mark",
@@ -34,6 +36,10 @@ MARK_SCHEMA = pa.schema(
         pa.field("reason", pa.string()),
     ]
 )
+
+
+# What Arrow raises on bytes that are no Parquet file, or not the one that was written.
+UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError)
 
 
 def write_uncommitted(batches: pa.Table | Iterable[pa.RecordBatch]) -> bytes:
@@ -58,6 +64,20 @@ def read_mark(data: bytes) -> pa.Table:
     return _read(data, MARK_SCHEMA, "mark", required=("address",))
 
 
+def open_parquet(data: bytes) -> pq.ParquetFile:
+    """A Parquet file whose pages are checked where they carry checksums. Raises one of `UNREADABLE`.
+
+    Arrow believes one of the row counts in a footer, and a damaged one would hide rows, so they have to agree. Counts of
+    single columns are not looked at: asking a damaged footer for them ends the process.
+    """
+    file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+    footer = file.metadata
+    rows = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    if rows != footer.num_rows:
+        raise pa.ArrowInvalid(f"its footer promises {footer.num_rows} rows, its parts {rows}")
+    return file
+
+
 def _write(
     batches: pa.Table | Iterable[pa.RecordBatch], schema: pa.Schema, *, compression: str
 ) -> bytes:
@@ -65,13 +85,13 @@ def _write(
         batches if isinstance(batches, pa.Table) else pa.Table.from_batches(list(batches), schema)
     )
     out = io.BytesIO()
-    pq.write_table(table.cast(schema), out, compression=compression)
+    pq.write_table(table.cast(schema), out, compression=compression, write_page_checksum=True)
     return out.getvalue()
 
 
 def _read(data: bytes, schema: pa.Schema, what: str, *, required: tuple[str, ...]) -> pa.Table:
     try:
-        table = pq.ParquetFile(io.BytesIO(data)).read()
+        table = open_parquet(data).read()
         missing = [name for name in required if name not in table.column_names]
         if missing:
             raise FormatError(
@@ -83,7 +103,7 @@ def _read(data: bytes, schema: pa.Schema, what: str, *, required: tuple[str, ...
             else pa.nulls(table.num_rows, field.type)
             for field in schema
         ]
-    except (pa.ArrowException, OSError) as error:
+    except UNREADABLE as error:
         raise FormatError(
             f"a file of the {what} can't be read: {error}", kind="bad-parquet"
         ) from error

@@ -151,7 +151,7 @@ def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
     """The plan of a mark of this repository."""
     try:
         found = json.loads(store.read(mark_record(mark_id)))
-        run_id = RunId(found["run_id"])
+        run_id, plan_id = RunId(found["run_id"]), str(found["plan_id"])
         data = store.read(RunFolder(run_id).manifest)
     except ObjectNotFoundError as error:
         raise ConfigError(
@@ -164,6 +164,11 @@ def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
             kind="bad-plan",
         ) from error
     plan = decode_plan(data, f"of mark {mark_id}")
+    if (plan.mark_id, plan.id) != (mark_id, plan_id):
+        raise FormatError(
+            f"The record of mark {mark_id} names the plan of another mark ({plan.mark_id}). Nothing was deleted. Mark again.",
+            kind="bad-plan",
+        )
     if plan.repository != repository or plan.namespace != store.root.uri:
         raise UnsafeToSweepError(
             f"Mark {mark_id} was made for {plan.repository} at {plan.namespace}, not for {repository} at {store.root.uri}. "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -10,16 +12,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.domain.commits import RangeId
-from lakesweep.errors import ObjectNotFoundError
+from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder, RunId
+from lakesweep.runs.work.parts import read_addresses, read_part
 from lakesweep.runs.work.references import GONE, RESTORED, EventFile
 from lakesweep.storage import ObjectStore
 
 _LAST_RUN = f"{OWN}last-run.json"
 _SCHEMA = "lakesweep.saved/1"
 CLEAN_EVERY = 10
+_EVENT = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/[^/]+\.parquet")
 # So many index files, and the cache is made anew: what no commit holds any more is left behind.
 _MOST_INDEXES = 20
+_INDEX_SCHEMA = pa.schema([pa.field("range_id", pa.string()), pa.field("pack", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +65,12 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
         return NotUsable(
             f"{len(missing)} files of the saved run are missing, the first: {missing[0]}"
         )
-    for key, data in store.read_many(list(saved.files)):
+    for key in saved.files:
         try:
-            pq.ParquetFile(pa.BufferReader(data))
-        except (pa.ArrowException, OSError):
-            return NotUsable(f"a file of the saved run is damaged: {key}")
+            for _ in read_addresses(store.read(key), key):
+                pass  # to its end: a footer says nothing of the pages
+        except (FormatError, ObjectNotFoundError) as error:
+            return NotUsable(f"a file of the saved run can't be read: {error.message}")
     return saved
 
 
@@ -88,14 +94,22 @@ def load_for_sweep(store: ObjectStore, run_id: RunId) -> SavedRun | None:
 
 
 def _encode(saved: SavedRun) -> bytes:
-    return json.dumps({"schema": _SCHEMA, **asdict(saved)}, indent=2).encode()
+    values = asdict(saved)
+    return json.dumps({"schema": _SCHEMA, "digest": _digest(values), **values}, indent=2).encode()
 
 
 def _decode(data: bytes) -> SavedRun:
     values = json.loads(data)
     if values.pop("schema") != _SCHEMA:
         raise ValueError("it is of another version")
+    # A changed slice would make the next run pass over data without a word.
+    if values.pop("digest") != _digest(values):
+        raise ValueError("it was changed after it was written")
     return SavedRun(**{**values, "files": tuple(values["files"])})
+
+
+def _digest(values: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFile]:
@@ -103,9 +117,12 @@ def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFi
     events = []
     for batch in store.list(EVENTS):
         for key in batch.column("key").to_pylist():
-            order, kind, rest = key.removeprefix(EVENTS).split("-", 2)
-            if run_id is None or kind != "gone" or rest.startswith(f"{run_id}/"):
-                events.append(EventFile(key, GONE if kind == "gone" else RESTORED, int(order)))
+            name = _EVENT.fullmatch(key.removeprefix(EVENTS))
+            if name is None:
+                continue  # nothing of ours
+            kind = GONE if name["kind"] == "gone" else RESTORED
+            if run_id is None or kind == RESTORED or name["run"] == run_id:
+                events.append(EventFile(key, kind, int(name["order"])))
     return events
 
 
@@ -118,15 +135,14 @@ def load_range_index(store: ObjectStore) -> dict[RangeId, str]:
         )
         return {}
     index: dict[RangeId, str] = {}
-    for _, data in store.read_many(keys):
+    for key in keys:
         try:
-            table = pq.read_table(pa.BufferReader(data))
-        except (pa.ArrowException, OSError):
-            # A damaged index only costs reading its ranges again.
+            for batch in read_part(store.read(key), _INDEX_SCHEMA, key):
+                ranges, packs = (batch.column(name).to_pylist() for name in _INDEX_SCHEMA.names)
+                index.update(zip(ranges, packs, strict=True))
+        except (FormatError, ObjectNotFoundError):
+            # A lost index only costs reading its ranges again.
             continue
-        index.update(
-            zip(table.column("range_id").to_pylist(), table.column("pack").to_pylist(), strict=True)
-        )
     return index
 
 
@@ -134,9 +150,9 @@ def save_range_index(store: ObjectStore, run_id: str, packs: Mapping[RangeId, st
     """Remember where the hashes of freshly read ranges are."""
     if not packs:
         return
-    table = pa.table({"range_id": list(packs), "pack": list(packs.values())})
+    table = pa.table([list(packs), list(packs.values())], schema=_INDEX_SCHEMA)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
+    pq.write_table(table, sink, write_page_checksum=True)
     store.write(f"{RANGE_CACHE}index-{run_id}.parquet", sink.getvalue().to_pybytes())
 
 

@@ -129,8 +129,8 @@ class Scene:
         self.container.objects.update(self._first_state)
         self.lake.clock.now = self._first_time
 
-    def rewind_objects(self, addresses: Iterable[str]) -> None:
-        """Some objects as they were."""
+    def put_back(self, addresses: Iterable[str]) -> None:
+        """Some objects as they were, past the collector's knowledge."""
         for address in addresses:
             self.container.objects[f"ns/{address}"] = self._first_state[f"ns/{address}"]
 

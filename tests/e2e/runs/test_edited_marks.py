@@ -135,7 +135,7 @@ def test_files_added_to_a_mark_after_it_was_confirmed_do_not_widen_the_plan(
             scene.store.delete_many([address])
     marked = scene.mark()
     assert marked.objects["garbage"] == 2
-    scene.rewind_objects(scene.garbage.values())
+    scene.put_back(scene.garbage.values())
     edit_mark(scene, marked.mark_id, *scene.garbage.values())
     with pytest.raises(UnsafeToSweepError, match=r"more than the"):
         scene.sweep(marked.mark_id, SweepRequest(max_delete_share=30))

@@ -28,6 +28,7 @@ from lakesweep.errors import (
     ObjectNotFoundError,
     UnsafeToSweepError,
 )
+from lakesweep.formats.damage import named_damage
 from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, read_refs_dump
 from lakesweep.storage import ObjectStore
 
@@ -111,7 +112,8 @@ def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> 
     if earlier_manifest is not None:
         _put_back(store, earlier_manifest, dump)
     try:
-        read = read_refs_dump(store.read, dump)
+        with named_damage(f"the refs dump of {repository}"):
+            read = read_refs_dump(store.read, dump)
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
             f"The refs dump of {repository} is not whole: {missing.message} Nothing was deleted. Check that the "

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.damage import named_damage
 from lakesweep.formats.metaranges import RangeInfo, read_metarange
 from lakesweep.storage import ObjectStore
 
@@ -32,7 +33,9 @@ def ranges_of_commits(
     try:
         for key, data in store.read_many(list(wanted)):
             read += 1
-            yield wanted[key], read_metarange(data)
+            with named_damage(key):
+                ranges = read_metarange(data)
+            yield wanted[key], ranges
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
             f"A commit's metarange is missing: {missing.message} Nothing was deleted. Restore the file under _lakefs/ "

@@ -16,6 +16,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
 )
 from lakesweep.formats.commits_csv import read_commits_csv
+from lakesweep.formats.damage import named_damage
 from lakesweep.storage import ObjectStore
 
 __all__ = ["ServerRetainedCommits", "server_retained_commits"]
@@ -54,13 +55,15 @@ def server_retained_commits(
             kind="location-outside",
         )
     try:
-        rows = read_commits_csv(store.read(key))
+        data = store.read(key)
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
             f"The server says it wrote the retained commits of {repository} to {key}, but nothing is there. Nothing "
             "was deleted. Check that the storage namespace and its credentials are those of the server.",
             kind="location-missing",
         ) from missing
+    with named_damage(key):
+        rows = read_commits_csv(data)
     kept = {row.commit_id: row.meta_range_id for row in rows if not row.is_expired}
     return ServerRetainedCommits(prepared.run_id, kept)
 

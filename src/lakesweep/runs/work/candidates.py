@@ -13,6 +13,7 @@ from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.cells import flush_threshold, pack_rows, single_cell
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.damage import named_damage
 from lakesweep.formats.entries import AddressType
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import read_range_addresses
@@ -137,19 +138,22 @@ def _rows_of(
 ) -> Iterator[pa.RecordBatch]:
     match item:
         case ListedPart():
-            for batch in read_part(_read(store, item.key), CANDIDATE_SCHEMA):
+            for batch in read_part(_read(store, item.key), CANDIDATE_SCHEMA, item.key):
                 yield _rows(batch, LISTED)
         case PlannedPart():
-            for batch in read_mark(_read(store, item.key)).to_batches():
+            data = _read(store, item.key)
+            with named_damage(item.key, "Mark again."):
+                rows = read_mark(data)
+            for batch in rows.to_batches():
                 yield _rows(batch, PLANNED, batch.column("reason"))
         case ExpiredRange():
-            batch = read_range_addresses(
-                _read(store, f"_lakefs/{item.range_id}"), expected_count=item.count
-            )
+            data = _read(store, f"_lakefs/{item.range_id}")
+            with named_damage(f"_lakefs/{item.range_id}"):
+                batch = read_range_addresses(data, expected_count=item.count)
             yield _rows(_inside_namespace(batch, normaliser), COMMITTED)
         case SavedFile():
             # A saved list says only who; size and age are looked up in the store later.
-            for addresses in read_addresses(_read(store, item.key)):
+            for addresses in read_addresses(_read(store, item.key), item.key):
                 count = len(addresses)
                 bare = pa.RecordBatch.from_arrays(
                     [

@@ -17,6 +17,7 @@ from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, pack_rows, single_cell
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.damage import named_damage
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import read_range_hashes
 from lakesweep.formats.tables import read_uncommitted
@@ -116,10 +117,13 @@ def read_references(
     for item in items:
         match item:
             case StagedFile():
-                rows = read_uncommitted(_read_or_refuse(store, item.key))
+                data = _read_or_refuse(store, item.key)
+                with named_damage(item.key):
+                    rows = read_uncommitted(data)
                 yield from emit.staged(item.name, *_staged_hashes(rows, normaliser))
             case EventFile():
-                chunks = list(map(hash_addresses, read_addresses(_read_or_refuse(store, item.key))))
+                lists = read_addresses(_read_or_refuse(store, item.key), item.key)
+                chunks = list(map(hash_addresses, lists))
                 empty = np.empty(0, dtype=np.uint64)
                 yield from emit.events(item, np.concatenate([empty, *chunks]))
             case AddressList():
@@ -147,7 +151,8 @@ def _read_ranges(
     waiting = 0
     for key, data in _read_many_or_refuse(store, list(by_key)):
         item = by_key[key]
-        entry = hash_range(item.range_id, data, item.count, normaliser)
+        with named_damage(key):
+            entry = hash_range(item.range_id, data, item.count, normaliser)
         fresh.append((item, entry))
         waiting += len(entry.hashes)
         if waiting >= HASHES_PER_PACK:
