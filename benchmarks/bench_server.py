@@ -1,4 +1,5 @@
-"""The embedded lake beside the real lakeFS server: small uploads with 32 in flight, and listing a large branch.
+"""The embedded lake beside the real lakeFS server: small uploads with 32 in flight, the list of what they staged, and
+listing a large branch.
 
 Both run as processes of their own, each alone while it is measured, with refs and data in local files, and answer the
 same REST requests of the same client. There is no figure to reach: the ratio is reported.
@@ -88,6 +89,7 @@ class Measured:
     """What one server did in a second."""
 
     uploads: float
+    prepared: float
     listed: float
 
 
@@ -97,9 +99,10 @@ def measure(
     connection = Connection(server)
     connection.post("/repositories", {"name": REPO, "storage_namespace": f"local://{REPO}"})
     upload_rate = max(measure_uploads(server, uploads, attempt) for attempt in range(rounds))
+    prepare_rate = max(measure_prepare(connection, uploads * rounds) for _ in range(rounds))
     import_entries(connection, source)
     list_rate = max(measure_listing(connection, entries) for _ in range(rounds))
-    return Measured(upload_rate, list_rate)
+    return Measured(upload_rate, prepare_rate, list_rate)
 
 
 def measure_uploads(server: EmbeddedLake | RealLakeFS, count: int, attempt: int) -> float:
@@ -119,6 +122,17 @@ def measure_uploads(server: EmbeddedLake | RealLakeFS, count: int, attempt: int)
     with ThreadPoolExecutor(IN_FLIGHT) as pool:
         list(pool.map(work, connections))
     return count / (time.perf_counter() - began)
+
+
+def measure_prepare(connection: Connection, staged: int) -> float:
+    """Rows of the uncommitted list written a second, from the first page to the last."""
+    began = time.perf_counter()
+    body: dict[str, Any] = {}
+    while token := connection.post(f"/repositories/{REPO}/gc/prepare_uncommited", body).get(
+        "continuation_token"
+    ):
+        body = {"continuation_token": token}
+    return staged / (time.perf_counter() - began)
 
 
 def import_entries(connection: Connection, source: Path) -> None:
@@ -188,6 +202,7 @@ def main() -> int:
     )
     print(f"{'':<32}{'embedded':>14}{'lakeFS':>14}{'ratio':>9}")
     report("small uploads", lambda rates: rates.uploads, ours, theirs)
+    report("prepare uncommitted, rows", lambda rates: rates.prepared, ours, theirs)
     report("entries listed", lambda rates: rates.listed, ours, theirs)
     return 0
 
