@@ -29,10 +29,10 @@ def parse_rules(text: str, where: str) -> RetentionRules:
     fields = _fields(document, {_DEFAULT, _BRANCHES}, where)
     default = _days(fields.get(_DEFAULT), _DEFAULT, where)
     branches: dict[BranchId, int] = {}
-    listed = fields.get(_BRANCHES) or []
-    if not isinstance(listed, list):
+    listed = fields.get(_BRANCHES)
+    if listed is not None and not isinstance(listed, list):
         raise _wrong(where, f"{_BRANCHES!r} is not a list")
-    for entry in listed:
+    for entry in listed or ():
         rule = _fields(entry, {_BRANCH, _DAYS}, where)
         branch = rule.get(_BRANCH)
         if not isinstance(branch, str) or not branch:

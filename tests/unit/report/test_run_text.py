@@ -1,0 +1,115 @@
+"""A run record reads well: every number in its place, nothing that is not there, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from lakesweep.report.text import run_text, runs_table
+from lakesweep.runs.record import BACKUP, Phase, RunRecord, RunStatus
+
+AT = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def marked() -> RunRecord:
+    return RunRecord(
+        repository="example-repo",
+        run_id="g123",
+        mark_id="may",
+        plan_id="p1",
+        what="all",
+        flow="clean",
+        status=RunStatus.MARKED,
+        started_at=AT,
+        finished_at=AT,
+        cutoff=AT,
+        rules={
+            "default_retention_days": 14,
+            "branches": [{"branch_id": "main", "retention_days": 21}],
+        },
+        retained_commits=3,
+        expired_commits=2,
+        mark="s3://lake/example-repo/_lakefs/retention/gc/addresses/mark_id=may/",
+        phases=(Phase("list", 1.0, 1200),),
+        protected={"foreign file at the root of the namespace": [f"f{n}" for n in range(7)]},
+        notes=("a clean run, because no earlier run was swept to its end",),
+    ).counted(
+        {
+            "listed": 1200,
+            "live": 1100,
+            "protected": 7,
+            "garbage": 93,
+            "expired": 90,
+            "unreferenced": 3,
+        },
+        {"listed": 5 << 30, "live": 4 << 30, "garbage": 1 << 30, "expired": 1 << 30},
+    )
+
+
+def test_a_mark_says_what_is_garbage_and_how_to_sweep_it(marked: RunRecord) -> None:
+    """The tree sums to what was listed; parts of nothing are left out; the command that goes on is there."""
+    text = run_text(marked)
+    lines = {line.split("  ")[0].strip("├└ "): line for line in text.splitlines() if line.strip()}
+    assert lines["listed"].split()[1:4] == ["1,200", "5.0", "GiB"]
+    assert lines["garbage"].split()[1] == "93"
+    assert "young" not in lines
+    assert "retention   14 days, main 21" in text
+    assert "cut-off     2026-05-01T12:00:00Z" in text
+    assert "lakesweep sweep example-repo --mark-id may" in text
+    assert "… and 2 more" in text
+    assert "note: a clean run" in text
+    assert "deleted" not in lines
+
+
+def test_a_sweep_accounts_for_the_whole_plan(marked: RunRecord) -> None:
+    """Deleted, gone, revived and failed stand under the garbage that they were."""
+    swept = replace(
+        marked.counted(
+            {"deleted": 90, "already_gone": 1, "revived": 1, "failed": 1}, {"deleted": 1 << 20}
+        ),
+        status=RunStatus.PARTLY_SWEPT,
+        reason="denied: data/x/y",
+        revived=("data/a/b",),
+        failures={"denied": "data/x/y"},
+    )
+    text = run_text(swept)
+    assert "├ deleted                 90      1.0 MiB" in text
+    assert "came back to life\n  data/a/b" in text
+    assert "failed\n  denied: data/x/y" in text
+    assert "lakesweep runs resume example-repo g123" in text
+    assert "reason      denied: data/x/y" in text
+
+
+def test_a_backup_shows_what_was_copied() -> None:
+    """Nothing of marks and sweeps in it."""
+    record = RunRecord(
+        "example-repo", "backup-1", "may", "all", BACKUP, RunStatus.BACKED_UP, AT
+    ).counted({"garbage": 3, "copied": 2, "already_there": 1}, {"garbage": 30, "copied": 20})
+    text = run_text(record)
+    assert "├ copied                   2         20 B  and verified" in text
+    assert "└ already there            1" in text
+    assert "next" not in text
+
+
+def test_a_run_that_never_began_says_so() -> None:
+    """Where there is no run id, there is nothing to look up."""
+    record = RunRecord("example-repo", "", "", "all", "", RunStatus.REFUSED, AT, reason="too young")
+    text = run_text(record)
+    assert "refused; nothing was deleted" in text
+    assert "(none began)" in text
+
+
+@pytest.mark.parametrize("status", list(RunStatus))
+def test_every_status_has_its_words(marked: RunRecord, status: RunStatus) -> None:
+    """A new status without words would be found by its first reader."""
+    assert run_text(replace(marked, status=status))
+
+
+def test_the_table_of_runs_has_one_line_each(marked: RunRecord) -> None:
+    """Under a heading of as many columns."""
+    head, row = runs_table([marked])
+    assert len(head) == len(row)
+    assert row[:3] == ("g123", "may", "2026-05-01T12:00:00Z")
