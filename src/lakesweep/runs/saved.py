@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.domain.commits import RangeId
+from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder, RunId
 from lakesweep.runs.work.parts import read_addresses, read_part
@@ -21,6 +22,7 @@ from lakesweep.storage import ObjectStore
 _LAST_RUN = f"{OWN}last-run.json"
 _SCHEMA = "lakesweep.saved/1"
 CLEAN_EVERY = 10
+_FILES_AT_ONCE = 8  # in the driver's memory
 _EVENT = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/[^/]+\.parquet")
 # So many index files, and the cache is made anew: what no commit holds any more is left behind.
 _MOST_INDEXES = 20
@@ -65,12 +67,13 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
         return NotUsable(
             f"{len(missing)} files of the saved run are missing, the first: {missing[0]}"
         )
-    for key in saved.files:
-        try:
-            for _ in read_addresses(store.read(key), key):
-                pass  # to its end: a footer says nothing of the pages
-        except (FormatError, ObjectNotFoundError) as error:
-            return NotUsable(f"a file of the saved run can't be read: {error.message}")
+    try:
+        for some in chunked(saved.files, _FILES_AT_ONCE):
+            for key, data in store.read_many(some):
+                for _ in read_addresses(data, key):
+                    pass  # to its end: a footer says nothing of the pages
+    except (FormatError, ObjectNotFoundError) as error:
+        return NotUsable(f"a file of the saved run can't be read: {error.message}")
     return saved
 
 

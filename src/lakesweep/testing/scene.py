@@ -6,7 +6,9 @@ once: what a trouble did is then told from what is missing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,8 +61,13 @@ class Scene:
         self.live: dict[str, str] = {}
         self.garbage: dict[str, str] = {}
         self.foreign: dict[str, str] = {}
+        self._stack = ExitStack()
         self._write_history(each)
         self.keep_as_is()
+
+    def close(self) -> None:
+        """Close the connections of runs with a troubled server."""
+        self._stack.close()
 
     def _write_history(self, each: int) -> None:
         user, clock = self.user, self.lake.clock
@@ -179,12 +186,14 @@ class Scene:
         server = self.lake.server
         client = self.lake.client
         if transport is not None:
-            client = LakeFSClient(
-                server.endpoint,
-                server.access_key_id,
-                server.secret_access_key,
-                sleep=lambda seconds: None,
-                http_transport=transport,
+            client = self._stack.enter_context(
+                LakeFSClient(
+                    server.endpoint,
+                    server.access_key_id,
+                    server.secret_access_key,
+                    sleep=lambda seconds: time.sleep(min(seconds, 0.05)),
+                    http_transport=transport,
+                )
             )
         context = open_repository(
             client,

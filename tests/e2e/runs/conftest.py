@@ -21,9 +21,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLake]:
 
 
 @pytest.fixture(scope="module")
-def make_scene(lake: EmbeddedLake) -> Callable[..., Scene]:
+def make_scene(lake: EmbeddedLake) -> Iterator[Callable[..., Scene]]:
     """`make_scene()`: a repository of the test's own, for tests that change refs."""
     latest = lake.clock.now
+    scenes: list[Scene] = []
 
     def make(*, each: int = 3) -> Scene:
         nonlocal latest
@@ -31,9 +32,12 @@ def make_scene(lake: EmbeddedLake) -> Callable[..., Scene]:
         latest = lake.clock.now = max(latest, lake.clock.now) + timedelta(days=30)
         scene = Scene(lake, f"scene-{next(_NUMBERS)}", each=each)
         latest = lake.clock.now
+        scenes.append(scene)
         return scene
 
-    return make
+    yield make
+    for scene in scenes:
+        scene.close()
 
 
 @pytest.fixture(scope="module")
