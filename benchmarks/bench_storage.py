@@ -7,6 +7,7 @@ page at a time, so its rate does not depend on how many follow) and compared by 
 from __future__ import annotations
 
 import argparse
+import gc
 import http.client
 import os
 import subprocess
@@ -29,6 +30,7 @@ from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_st
 _PREFIX = "repo/data/"
 _LISTED = 1_000_000
 _DELETED = 200_000
+_DELETED_AT_ONCE = 20_000
 _BOTO3_LISTED = 50_000
 _BOTO3_DELETED = 50_000
 
@@ -95,16 +97,23 @@ def boto3_at(url: str) -> Any:
     )
 
 
-def keys_per_second(count: int, work: Callable[[], int], repeats: int = 3) -> float:
-    """The best of some runs; each must give `count` keys."""
-    best = float("inf")
-    for _ in range(repeats):
-        started = time.perf_counter()
-        found = work()
-        best = min(best, time.perf_counter() - started)
-        if found != count:
-            raise SystemExit(f"{found} keys where {count} were expected")
-    return count / best
+Work = tuple[int, Callable[[], int]]
+
+
+def best_rates(works: dict[str, Work], rounds: int) -> dict[str, float]:
+    """Keys per second of each work (how many keys it must give, what gives them): the best of some rounds.
+
+    The works take turns, so that a busy moment of the machine does not fall on one of them alone.
+    """
+    best = dict.fromkeys(works, 0.0)
+    for _ in range(rounds):
+        for name, (count, work) in works.items():
+            started = time.perf_counter()
+            found = work()
+            best[name] = max(best[name], count / (time.perf_counter() - started))
+            if found != count:
+                raise SystemExit(f"{name}: {found} keys where {count} were expected")
+    return best
 
 
 def list_ours(store: ObjectStore) -> int:
@@ -133,7 +142,11 @@ def delete_boto3(client: Any, keys: list[str]) -> int:
 
 
 def delete_ours(store: ObjectStore, keys: list[str]) -> int:
-    return sum(outcome.status is DeleteStatus.GONE for outcome in store.delete_many(keys))
+    gone = 0
+    for first in range(0, len(keys), _DELETED_AT_ONCE):
+        outcomes = store.delete_many(keys[first : first + _DELETED_AT_ONCE])
+        gone += sum(outcome.status is DeleteStatus.GONE for outcome in outcomes)
+    return gone
 
 
 def server_ceiling(url: str, method: str, target: str, body: bytes) -> float:
@@ -153,7 +166,7 @@ def server_ceiling(url: str, method: str, target: str, body: bytes) -> float:
             list(pool.map(ask, range(4)))
         return 4 * requests * 1000
 
-    return keys_per_second(4 * requests * 1000, ask_all)
+    return best_rates({"ceiling": (4 * requests * 1000, ask_all)}, rounds=3)["ceiling"]
 
 
 def print_ceilings(url: str) -> None:
@@ -183,12 +196,15 @@ def listing_memory_mib(url: str) -> float:
 def measure_listing(url: str) -> list[Ratio]:
     store, client = store_at(url), boto3_at(url)
     list_ours(store)  # compiles or loads the page reader
-    theirs = keys_per_second(_BOTO3_LISTED, lambda: list_boto3(client))
-    ours = keys_per_second(_LISTED, lambda: list_ours(store))
-    split = keys_per_second(_LISTED, lambda: list_ours_split(store))
+    works: dict[str, Work] = {
+        "boto3": (_BOTO3_LISTED, lambda: list_boto3(client)),
+        "page after page": (_LISTED, lambda: list_ours(store)),
+        "split in 16": (_LISTED, lambda: list_ours_split(store)),
+    }
+    best = best_rates(works, rounds=3)
     return [
-        Ratio("listing 1M keys of one flat prefix, page after page", ours, theirs, 20),
-        Ratio("listing 1M keys of one flat prefix, split in 16", split, theirs, 20),
+        Ratio(f"listing 1M keys of one flat prefix, {name}", best[name], best["boto3"], 20)
+        for name in ("page after page", "split in 16")
     ]
 
 
@@ -197,11 +213,12 @@ def measure_deleting(url: str) -> list[Ratio]:
     keys = [computed.key(index) for index in range(_DELETED)]
     relative = [key.removeprefix("repo/") for key in keys]
     store, client = store_at(url), boto3_at(url)
-    theirs = keys_per_second(
-        _BOTO3_DELETED, lambda: delete_boto3(client, keys[:_BOTO3_DELETED]), repeats=5
-    )
-    ours = keys_per_second(_DELETED, lambda: delete_ours(store, relative), repeats=5)
-    return [Ratio("bulk delete of 200k keys, one outcome each", ours, theirs, 5)]
+    works: dict[str, Work] = {
+        "boto3": (_BOTO3_DELETED, lambda: delete_boto3(client, keys[:_BOTO3_DELETED])),
+        "ours": (_DELETED, lambda: delete_ours(store, relative)),
+    }
+    best = best_rates(works, rounds=6)
+    return [Ratio("bulk delete of 200k keys, one outcome each", best["ours"], best["boto3"], 5)]
 
 
 def main() -> None:
@@ -214,21 +231,23 @@ def main() -> None:
         print(peak_memory_mib())
         return
     print(
-        f"{os.cpu_count()} cores, Python {sys.version.split()[0]}; boto3 on {_BOTO3_LISTED:,} keys, by rate"
+        f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, boto3 {boto3.__version__} on {_BOTO3_LISTED:,} keys, "
+        "compared by rate; best of 3 rounds (deletes: 6)"
     )
+    # As our Spark workers do after their imports: the collector need not walk all modules again and again.
+    gc.freeze()
     with loopback(_LISTED) as url:
+        memory = listing_memory_mib(url)
         ratios = measure_listing(url) + measure_deleting(url)
         print_ceilings(url)
-        is_kept = all(ratio.is_kept for ratio in ratios)
-        for ratio in ratios:
-            print(ratio)
-        memory = listing_memory_mib(url)
     with loopback(4 * _LISTED) as url:
         memory_of_more = listing_memory_mib(url)
+    for ratio in ratios:
+        print(ratio)
     print(
         f"peak memory while listing 1M keys: {memory:.0f} MiB (under 300); 4M keys: {memory_of_more:.0f} MiB"
     )
-    if not is_kept or memory >= 300 or memory_of_more >= 300:
+    if not all(ratio.is_kept for ratio in ratios) or max(memory, memory_of_more) >= 300:
         raise SystemExit("a promise was not kept")
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # of xids; in byte order
 _ALPHABET_BYTES = np.frombuffer(_ALPHABET.encode(), np.uint8)
+_VALUES = np.zeros(256, np.int64)
+_VALUES[_ALPHABET_BYTES] = np.arange(32)
 _DIGITS = 6
 _PAGE_ROWS = 1000
 
@@ -95,9 +97,27 @@ class ComputedKeys:
         """Takes these keys away; those that are none of ours are passed over."""
         width = len(self.key(0))
         ours = [key for key in keys if len(key) == width and key.startswith(self.prefix.encode())]
-        if not ours:
-            return
-        text = np.frombuffer(b"".join(ours), np.uint8).reshape(len(ours), width)
+        if ours:
+            self._delete_rows(np.frombuffer(b"".join(ours), np.uint8).reshape(len(ours), width))
+
+    def delete_in(self, body: bytes) -> bool:
+        """Takes away all keys of a DeleteObjects body, if they are all ours and stand in rows of one length."""
+        opening, closing = b"<Object><Key>", b"</Key></Object>"
+        width = len(self.key(0))
+        row = len(opening) + width + len(closing)
+        start, end = body.find(opening), body.rfind(closing) + len(closing)
+        if start < 0 or (end - start) % row:
+            return False
+        rows = np.frombuffer(body, np.uint8)[start:end].reshape(-1, row)
+        prefix = opening + self.prefix.encode()
+        if (rows[:, : len(prefix)] != np.frombuffer(prefix, np.uint8)).any():
+            return False
+        if (rows[:, -len(closing) :] != np.frombuffer(closing, np.uint8)).any():
+            return False
+        self._delete_rows(rows[:, len(opening) : len(opening) + width])
+        return True
+
+    def _delete_rows(self, text: np.ndarray) -> None:
         start = len(self.prefix) + len(self.slice_head)
         parts = _read_digits(text, start)
         numbers = _read_digits(text, start + _DIGITS + 2 + len(self.object_head))
@@ -129,6 +149,5 @@ def _fill_digits(rows: np.ndarray, start: int, numbers: np.ndarray) -> None:
 def _read_digits(text: np.ndarray, start: int) -> np.ndarray:
     value = np.zeros(len(text), np.int64)
     for place in range(_DIGITS):
-        letter = text[:, start + place].astype(np.int64)
-        value = value * 32 + np.where(letter < ord("a"), letter - ord("0"), letter - ord("a") + 10)
+        value = value * 32 + _VALUES[text[:, start + place]]
     return value

@@ -206,19 +206,17 @@ class LoopbackS3:
         ).encode()
 
     def _delete_objects(self, request: Request, objects: dict[str, Kept]) -> Response:
-        raw = _KEYS.findall(request.body)
-        if self.computed is not None:
-            self.computed.delete(raw)
-        if objects:
-            for key in raw:
-                objects.pop(unescape(key.decode(), {"&quot;": '"', "&apos;": "'"}), None)
+        is_quiet = b"<Quiet>true</Quiet>" in request.body
         rows = b""
-        if b"<Quiet>true</Quiet>" not in request.body:
-            rows = (
-                b"<Deleted><Key>"
-                + b"</Key></Deleted><Deleted><Key>".join(raw)
-                + b"</Key></Deleted>"
-            )
+        is_done = is_quiet and self.computed is not None and self.computed.delete_in(request.body)
+        if not is_done:
+            raw = _KEYS.findall(request.body)
+            if self.computed is not None:
+                self.computed.delete(raw)
+            for key in raw if objects else ():
+                objects.pop(unescape(key.decode(), {"&quot;": '"', "&apos;": "'"}), None)
+            if not is_quiet:
+                rows = b"".join(b"<Deleted><Key>" + key + b"</Key></Deleted>" for key in raw)
         body = b'<?xml version="1.0" encoding="UTF-8"?>\n<DeleteResult>' + rows + b"</DeleteResult>"
         return Response(200, body, {"Content-Type": "application/xml"})
 
@@ -373,6 +371,7 @@ class _Connection(asyncio.Protocol):
         self._answer = answer
         self._connections = connections
         self._buffer = bytearray()
+        self._head: tuple[str, dict[str, str], int] | None = None
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -384,20 +383,25 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        while (end := self._buffer.find(b"\r\n\r\n")) >= 0:
-            head = self._buffer[:end].decode("latin-1").split("\r\n")
-            headers = {
-                name.lower(): value.strip()
-                for name, _, value in (line.partition(":") for line in head[1:])
-            }
-            length = int(headers.get("content-length", "0"))
-            if len(self._buffer) < end + 4 + length:
-                if headers.get("expect") == "100-continue" and len(self._buffer) == end + 4:
+        while True:
+            if self._head is None:
+                end = self._buffer.find(b"\r\n\r\n")
+                if end < 0:
+                    return
+                lines = self._buffer[:end].decode("latin-1").split("\r\n")
+                pairs = (line.partition(":") for line in lines[1:])
+                headers = {name.lower(): value.strip() for name, _, value in pairs}
+                self._head = (lines[0], headers, int(headers.get("content-length", "0")))
+                del self._buffer[: end + 4]
+                if headers.get("expect") == "100-continue":
                     self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            line, headers, length = self._head
+            if len(self._buffer) < length:
                 return
-            body = bytes(self._buffer[end + 4 : end + 4 + length])
-            del self._buffer[: end + 4 + length]
-            self._reply(head[0], headers, body)
+            body = bytes(self._buffer[:length])
+            del self._buffer[:length]
+            self._head = None
+            self._reply(line, headers, body)
 
     def _reply(self, line: str, headers: dict[str, str], body: bytes) -> None:
         method, target, _ = line.split(" ")

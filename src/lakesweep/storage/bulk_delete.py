@@ -28,24 +28,26 @@ class BulkDelete:
 
     def run(self, keys: Sequence[str]) -> list[DeleteOutcome]:
         """One outcome per key, in order; a key given twice is deleted once."""
-        if not keys:
-            return []
-        if any_odd(keys) or len(set(keys)) < len(keys):
-            return self._run_sorted_out(keys)
+        if len(set(keys)) < len(keys):
+            outcomes = {outcome.key: outcome for outcome in self.run(list(dict.fromkeys(keys)))}
+            return [outcomes[key] for key in keys]
         size = self._backend.delete_batch_size
         batches = [keys[first : first + size] for first in range(0, len(keys), size)]
-        if len(batches) == 1:
-            return self._delete(batches[0])
+        if len(batches) <= 1:
+            return [outcome for batch in batches for outcome in self._delete_plain(batch)]
         workers = min(self._options.max_requests_in_flight, len(batches))
-        done = ordered_parallel(self._delete, batches, workers)
+        done = ordered_parallel(self._delete_plain, batches, workers)
         return [outcome for _, outcomes in done for outcome in outcomes]
 
-    def _run_sorted_out(self, keys: Sequence[str]) -> list[DeleteOutcome]:
-        plain = [key for key in dict.fromkeys(keys) if not is_odd_key(key)]
-        outcomes = {outcome.key: outcome for outcome in self.run(plain)}
+    def _delete_plain(self, batch: Sequence[str]) -> list[DeleteOutcome]:
+        """One batch without its odd keys, which are refused."""
+        if not any_odd(batch):
+            return self._delete(batch)
+        plain = [key for key in batch if not is_odd_key(key)]
+        outcomes = {outcome.key: outcome for outcome in self._delete(plain)} if plain else {}
         return [
             outcomes.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
-            for key in keys
+            for key in batch
         ]
 
     def _delete(self, batch: Sequence[str]) -> list[DeleteOutcome]:

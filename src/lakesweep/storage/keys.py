@@ -2,7 +2,8 @@
 
 obstore can't carry a key with an empty, `.` or `..` segment (it raises), nor one with a leading or trailing slash
 (it drops the slash, which names another object); XML 1.0 can't carry control characters, U+FFFE and U+FFFF; U+FFFD
-stands for bytes that are no text, and half a surrogate pair is none. Such a key is *odd*: it is listed as it is, told apart, and never deleted.
+stands for bytes that are no text, and half a surrogate pair is none. Such a key is *odd*: it is listed as it is, told
+apart, and never deleted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +19,6 @@ _ODD = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f\ud800-\udfff\ufffd\uff
 # The same in Arrow's dialect, which wants these characters written as escapes.
 _ODD_IN_ARROW = r"(^|/)\.{0,2}(/|$)|[\x00-\x1f\x7f\x{fffd}\x{fffe}\x{ffff}]"
 
-# The same in UTF-8, for keys that stand in lines.
-_CONTROLS = bytes([*range(0x0A), *range(0x0B, 0x20), 0x7F])
 _ODD_LETTERS = tuple(letter.encode() for letter in "\ufffd\ufffe\uffff")
 
 
@@ -34,13 +34,17 @@ def odd_mask(keys: pa.StringArray) -> pa.BooleanArray:
 
 def any_odd(keys: Sequence[str]) -> bool:
     """Whether one of many keys is odd, told from all their bytes at once."""
+    if not keys:
+        return False
     try:
-        data = ("\n" + "\n".join(keys) + "\n").encode()
+        # Between slashes, a key's end is a segment's end, and an odd key shows as an odd segment.
+        text = ("/" + "/".join(keys) + "/").encode()
     except UnicodeEncodeError:
         return True
-    if data.count(b"\n") != len(keys) + 1 or len(data.translate(None, _CONTROLS)) != len(data):
+    data = np.frombuffer(text, np.uint8)
+    begins_segment = data[:-1] == ord("/")
+    if data.min() < ord(" ") or b"\x7f" in text or (begins_segment & (data[1:] == ord("/"))).any():
         return True
-    segments = data.replace(b"\n", b"/")
-    if b"//" in segments or b"/./" in segments or b"/../" in segments:
+    if (begins_segment & (data[1:] == ord("."))).any() and (b"/./" in text or b"/../" in text):
         return True
-    return not data.isascii() and any(letter in data for letter in _ODD_LETTERS)
+    return not text.isascii() and any(letter in text for letter in _ODD_LETTERS)

@@ -1,4 +1,4 @@
-"""S3 requests of our own, over botocore's connections and credentials.
+"""S3 requests of our own, with botocore's credentials.
 
 They do what obstore can't do exactly: list odd keys, and tell what became of each deleted key.
 """
@@ -7,38 +7,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import botocore.session
-from botocore.awsrequest import AWSPreparedRequest, AWSRequest, HeadersDict
 from botocore.credentials import Credentials
-from botocore.httpsession import URLLib3Session
-from botocore.utils import get_environ_proxies
 
 from lakesweep.errors import ConfigError, LakesweepError, StorageError
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
+from lakesweep.storage.s3_http import Connections, Reply
 from lakesweep.storage.s3_sign import SigningKey, signed_headers
 from lakesweep.storage.s3_xml import local_name, parsed_xml
-from lakesweep.storage.translate import botocore_errors_translated, error_from_reply
+from lakesweep.storage.translate import connection_errors_translated, error_from_reply
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
-_DISCOVERY_TIMEOUT_SECONDS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A whole answer."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
+_ANY_REGION = "https://s3.amazonaws.com"
 
 
 @lru_cache(maxsize=64)
@@ -57,7 +45,7 @@ class S3Client:
         self._session = botocore.session.Session(profile=options.s3_profile)
         self._credentials: Any = None
         self._address: S3Address | None = None
-        self._http: Any = None
+        self._connections: Connections | None = None
 
     @property
     def address(self) -> S3Address:
@@ -85,8 +73,7 @@ class S3Client:
         path = address.path + quote(key, safe="/~")
         pairs = sorted((quote(k, safe="~"), quote(v, safe="~")) for k, v in (query or {}).items())
         text = "&".join(f"{k}={v}" for k, v in pairs)
-        url = f"{address.origin}{path}?{text}" if text else address.origin + path
-        with botocore_errors_translated(what):
+        with connection_errors_translated(what):
             now = datetime.now(UTC)
             signed = signed_headers(
                 self._signing_key(),
@@ -99,10 +86,8 @@ class S3Client:
                 headers or {},
                 body,
             )
-            # botocore's connections want its own kind of headers, whatever their annotation says.
-            request = AWSPreparedRequest(method, url, HeadersDict(signed), body, False)  # type: ignore[arg-type]
-            response = self._connections(url).send(request)
-            reply = Reply(response.status_code, response.headers, response.content)
+            target = f"{path}?{text}" if text else path
+            reply = self._connected(address).send(method, target, signed, body)
         if not 200 <= reply.status < 300:
             raise error_of(reply, what)
         return reply
@@ -135,7 +120,7 @@ class S3Client:
             return Credentials(
                 options.s3_access_key_id, options.s3_secret_access_key, options.s3_session_token
             )
-        with botocore_errors_translated(f"finding credentials for s3://{self.bucket}"):
+        with connection_errors_translated(f"finding credentials for s3://{self.bucket}"):
             found = self._session.get_credentials()
         if found is None:
             raise ConfigError(
@@ -144,25 +129,18 @@ class S3Client:
             )
         return found
 
-    def _connections(self, url: str) -> Any:
+    def _connected(self, address: S3Address) -> Connections:
         with self._lock:
-            if self._http is None:
-                options = self._options
-                self._http = URLLib3Session(
-                    verify=self._session.get_config_variable("ca_bundle") or True,
-                    proxies=get_environ_proxies(url),
-                    timeout=(options.connect_timeout_seconds, options.request_timeout_seconds),  # type: ignore[arg-type]
-                    max_pool_connections=options.max_requests_in_flight,
-                )
-            return self._http
+            if self._connections is None:
+                ca_bundle = self._session.get_config_variable("ca_bundle")
+                self._connections = Connections(address.origin, self._options, ca_bundle)
+            return self._connections
 
     def _discovered_region(self) -> str | None:
-        url = f"https://s3.amazonaws.com/{self.bucket}"
-        http = URLLib3Session(proxies=get_environ_proxies(url), timeout=_DISCOVERY_TIMEOUT_SECONDS)
-        with botocore_errors_translated(f"finding the region of s3://{self.bucket}"):
-            response = http.send(AWSRequest(method="HEAD", url=url).prepare())
-        region = response.headers.get(REGION_HEADER)
-        return str(region) if region else None
+        ca_bundle = self._session.get_config_variable("ca_bundle")
+        connections = Connections(_ANY_REGION, self._options, ca_bundle)
+        with connection_errors_translated(f"finding the region of s3://{self.bucket}"):
+            return connections.send("HEAD", f"/{self.bucket}", {}, b"").headers.get(REGION_HEADER)
 
 
 def error_of(reply: Reply, what: str) -> LakesweepError:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import re
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.client import HTTPException
 
 from botocore.exceptions import BotoCoreError, HTTPClientError
 from obstore import exceptions as obstore_errors
@@ -102,6 +104,8 @@ def obstore_errors_translated(what: str) -> Iterator[None]:
     """Runs obstore calls; whatever they raise comes out as ours."""
     try:
         yield
+    except LakesweepError:
+        raise  # Some of ours are OSErrors too.
     except obstore_errors.AlreadyExistsError as error:
         raise ObjectExistsError(
             f"{what} failed: the object exists already; nothing was written."
@@ -147,14 +151,20 @@ def _from_text(text: str, what: str, *, is_missing: bool) -> LakesweepError:
 
 
 @contextmanager
-def botocore_errors_translated(what: str) -> Iterator[None]:
-    """Runs calls into botocore; whatever they raise comes out as ours."""
+def connection_errors_translated(what: str) -> Iterator[None]:
+    """Runs requests of our own; whatever the connection raises comes out as ours."""
     try:
         yield
-    except HTTPClientError as error:
+    except LakesweepError:
+        raise
+    except ssl.SSLCertVerificationError as error:
         raise StorageError(
-            f"{what} failed: {scrubbed(str(error))}; check the endpoint and the network.",
-            kind=TRANSIENT,
+            f"{what} failed: {scrubbed(str(error))}; check the CA bundle."
+        ) from error
+    except (OSError, HTTPException, HTTPClientError) as error:
+        words = scrubbed(str(error)) or type(error).__name__
+        raise StorageError(
+            f"{what} failed: {words}; check the endpoint and the network.", kind=TRANSIENT
         ) from error
     except BotoCoreError as error:
         raise StorageError(f"{what} failed: {scrubbed(str(error))}.") from error
@@ -165,6 +175,8 @@ def os_errors_translated(what: str) -> Iterator[None]:
     """Runs calls to the operating system; whatever they raise comes out as ours."""
     try:
         yield
+    except LakesweepError:
+        raise
     except FileNotFoundError as error:
         raise ObjectNotFoundError(f"{what} failed: there is no such file.") from error
     except FileExistsError as error:
