@@ -168,3 +168,18 @@ def test_no_module_outgrows_a_sitting() -> None:
         str(path.relative_to(SOURCE)): path.read_text("utf-8").count("\n") for path in modules()
     }
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_workers_load_no_client_of_the_catalog() -> None:
+    """Work functions run in many processes that start for one job: what they do not use is not loaded there."""
+    names = [
+        f"lakesweep.runs.work.{path.stem}" for path in (SOURCE / "runs" / "work").glob("[a-z]*.py")
+    ]
+    program = (
+        f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"
+        "print(*sorted({'httpx', 'pydantic', 'pyspark', 'typer'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == []
