@@ -1,0 +1,103 @@
+"""Connections of our own: kept, renewed when the server drops them, and strict about whole answers."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from lakesweep.storage import StorageOptions
+from lakesweep.storage.s3_http import Connections
+
+WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Name: v\r\n\r\nok"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"
+SHORT = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"
+
+
+class OneShotServer:
+    """Gives each connection one answer, then hangs up without saying so."""
+
+    def __init__(self) -> None:
+        self.answer = WHOLE
+        self.connections = 0
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.connections += 1
+                received = b""
+                while b"\r\n\r\n" not in received:
+                    received += connection.recv(65536)
+                connection.sendall(self.answer)
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[OneShotServer]:
+    server = OneShotServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def connections(server: OneShotServer, monkeypatch: pytest.MonkeyPatch) -> Connections:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    return Connections(server.url, StorageOptions(request_timeout_seconds=5), None)
+
+
+@pytest.mark.parametrize("answer", [WHOLE, CHUNKED])
+def test_whole_answers_are_read(
+    server: OneShotServer, connections: Connections, answer: bytes
+) -> None:
+    """With a length or in chunks."""
+    server.answer = answer
+    assert connections.send("GET", "/", {}, b"").content == b"ok"
+
+
+def test_headers_are_found_in_any_case(connections: Connections) -> None:
+    """As HTTP wants it."""
+    assert connections.send("GET", "/", {}, b"").headers.get("x-nAME") == "v"
+
+
+def test_a_connection_that_the_server_dropped_is_replaced(
+    server: OneShotServer, connections: Connections
+) -> None:
+    """An idle connection may be gone; the request is not lost by it."""
+    for _ in range(5):
+        assert connections.send("GET", "/", {}, b"").status == 200
+    assert server.connections == 5
+
+
+def test_half_an_answer_is_an_error(server: OneShotServer, connections: Connections) -> None:
+    """Fewer bytes than promised are never taken for all."""
+    server.answer = SHORT
+    with pytest.raises(http.client.IncompleteRead):
+        connections.send("GET", "/", {}, b"")
+
+
+def test_a_proxy_in_the_environment_is_used(
+    monkeypatch: pytest.MonkeyPatch, server: OneShotServer
+) -> None:
+    """The request goes to the proxy, for a host that nobody could reach."""
+    monkeypatch.setenv("HTTP_PROXY", server.url)
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("no_proxy", "")
+    connections = Connections("http://bucket.nowhere.invalid", StorageOptions(), None)
+    assert connections.send("GET", "/", {}, b"").content == b"ok"
