@@ -1,0 +1,125 @@
+"""The commands as processes of their own: what a shell script and spark-submit get."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakesweep.engine.startup import quick_start_options
+from lakesweep.java import find_java_home
+from lakesweep.jobs.submitted import run_backup_job, run_restore_job
+from lakesweep.testing.commands import Repository
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+MakeRepository = Callable[[str], Repository]
+HADOOP = "spark.hadoop.lakefs."
+
+
+def start(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run to the end, away from the sources."""
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+
+
+@pytest.mark.usefixtures("environment")
+def test_gc_as_a_process_prints_its_record_and_nothing_else(
+    make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    """stdout is one JSON document; the JVM's talk and the phases are on stderr; the lease is given back."""
+    repo = make_repository("process")
+    program = [sys.executable, "-m", "lakesweep.cli.main"]
+    done = start(
+        *program, "gc", "process", "--output", "json", "--master", "local[2]", cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert record["status"] == "swept"
+    assert record["objects"]["deleted"] == 2
+    assert not repo.has(repo.expired)
+    assert "delete: 2 deleted" in done.stderr
+    assert os.environ["LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
+    lease = next((repo.folder / "_lakefs/retention/gc/lakesweep/lease").glob("*.json"))
+    assert json.loads(lease.read_text())["released"] is True
+
+
+@pytest.mark.usefixtures("environment")
+def test_spark_submit_as_in_the_seeds(
+    make_repository: MakeRepository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Properties come from the session alone: server, credentials, and the stage."""
+    repo = make_repository("submitted")
+    properties = {
+        f"{HADOOP}api.url": f"{os.environ['LAKECTL_SERVER_ENDPOINT_URL']}/api/v1",
+        f"{HADOOP}api.access_key": os.environ["LAKECTL_CREDENTIALS_ACCESS_KEY_ID"],
+        f"{HADOOP}api.secret_key": os.environ["LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY"],
+        f"{HADOOP}gc.do_sweep": "false",
+        f"{HADOOP}gc.mark_id": "by-submit",
+        "spark.ui.enabled": "false",
+    }
+    for name in (
+        "SERVER_ENDPOINT_URL",
+        "CREDENTIALS_ACCESS_KEY_ID",
+        "CREDENTIALS_SECRET_ACCESS_KEY",
+    ):
+        monkeypatch.delenv(f"LAKECTL_{name}")
+    monkeypatch.setenv("JAVA_HOME", str(find_java_home()))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    job = start(
+        sys.executable, "-m", "lakesweep.cli.main", "job", "gc", cwd=tmp_path
+    ).stdout.strip()
+    confs = [word for name, value in properties.items() for word in ("-c", f"{name}={value}")]
+    submit = Path(sys.executable).with_name("spark-submit")
+    spark = ["--master", "local[2]", "--driver-java-options", quick_start_options()]
+    words = ["submitted", "us-east-1", "--quiet", "--output", "json"]
+    done = start(submit, *spark, *confs, job, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads(done.stdout)
+    assert (record["status"], record["mark_id"]) == ("marked", "by-submit")
+    assert record["objects"]["garbage"] == 2
+    assert repo.has(repo.expired)
+
+
+@pytest.mark.usefixtures("environment", "spark")
+def test_backup_and_restore_jobs_need_no_server(
+    make_repository: MakeRepository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With the seeds' arguments, in the seeds' order; the type must be that of the namespace."""
+    from lakesweep.cli.main import run
+
+    repo = make_repository("jobs")
+    assert run(["mark", "jobs", "--mark-id", "m"]) == 0
+    listed = f"file://{repo.folder}/_lakefs/retention/gc/addresses/mark_id=m/"
+    namespace, backup = f"file://{repo.folder}", f"file://{tmp_path}/backup"
+    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", "http://127.0.0.1:9")
+
+    assert run_backup_job([listed, namespace, backup, "s3"]) == 2
+    assert "of type local" in capsys.readouterr().err
+    assert run_backup_job([listed, namespace, backup]) == 2
+    assert "EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION" in capsys.readouterr().err
+    assert run_backup_job([listed, namespace, f"{namespace}/x", "local"]) == 2
+    capsys.readouterr()
+    assert run_backup_job([listed, namespace, backup, "local"]) == 0
+    assert "copied                   2" in capsys.readouterr().out
+    (repo.folder / repo.expired).unlink()
+    assert run_restore_job([listed, backup, namespace, "local"]) == 0
+    assert repo.has(repo.expired)
