@@ -83,11 +83,7 @@ class Lease:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
-        try:
-            if self._highest().owner == self._owner:
-                self._write(released=True)
-        except StorageError as failure:
-            logger.warning("repo#%s the lease could not be released: %s", self._repository, failure)
+        self._release()
 
     def assert_held(self) -> None:
         """Refuse to go on when another collector has taken over."""
@@ -98,6 +94,13 @@ class Lease:
                 f"{held.pid}). No further object was deleted. Let that run end, then `lakesweep runs resume`.",
                 kind="lease-lost",
             )
+
+    def _release(self) -> None:
+        try:
+            if self._highest().owner == self._owner:
+                self._write(released=True)
+        except StorageError as failure:
+            logger.warning("repo#%s the lease could not be released: %s", self._repository, failure)
 
     def _take(self) -> None:
         probe = self._store_now()
@@ -118,6 +121,10 @@ class Lease:
                 f"Another collector took the lease on {self._repository} at this moment. Nothing was deleted. Run again later.",
                 kind="lease-held",
             ) from error
+        except StorageError:
+            # The answer may be all that was lost: a lease that nobody holds must not keep the next run out.
+            self._release()
+            raise
         self.store_time = self._time_of(info)
         self._forget_older()
 

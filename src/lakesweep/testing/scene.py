@@ -19,6 +19,7 @@ from lakesweep.engine.tasks import Engine
 from lakesweep.formats.tables import read_mark
 from lakesweep.runs.collect import run_gc, run_mark, run_sweep
 from lakesweep.runs.context import RunContext, open_repository
+from lakesweep.runs.lease import FOLDER as LEASES
 from lakesweep.runs.paths import GC, MarkId, mark_folder
 from lakesweep.runs.record import RunRecord
 from lakesweep.runs.request import MarkRequest, SweepRequest
@@ -172,6 +173,11 @@ class Scene:
                 assert self.user.status(branch, path) == 200, f"{branch}/{path}"
         assert self.user.status(self.retained_commit, "retained") == 200
 
+    def release_lease(self) -> None:
+        """Free the lease of a run that could not do it itself; its owner is this process, which lives on."""
+        for key in [key for key in self.container.objects if key.startswith(f"ns/{LEASES}")]:
+            del self.container.objects[key]
+
     # -- collections
 
     def context(
@@ -191,7 +197,7 @@ class Scene:
                     server.endpoint,
                     server.access_key_id,
                     server.secret_access_key,
-                    sleep=lambda seconds: time.sleep(min(seconds, 0.05)),
+                    sleep=lambda seconds: time.sleep(min(seconds, 0.02)),
                     http_transport=transport,
                 )
             )
