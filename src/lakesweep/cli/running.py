@@ -40,8 +40,10 @@ def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], 
     started_at = datetime.now(UTC)
     phases: Phases | None = None
     try:
-        engine = LateEngine(lambda: start_engine(settings, phases))
-        with open_run(settings, asked.repository, engine, _bars(settings.output)) as context:
+        with (
+            LateEngine(lambda: start_engine(settings, phases)) as engine,
+            open_run(settings, asked.repository, engine, _bars(settings.output)) as context,
+        ):
             phases = context.phases
             record = work(context)
     except LakesweepError as error:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 
@@ -10,13 +13,39 @@ from lakesweep.engine.tasks import Engine, Meet, Scatter
 
 
 class LateEngine:
-    """Hands everything to the engine that `start` gives, which is called once, at the first use."""
+    """Hands everything to the engine that `start` gives, which is called once, at the first use.
+
+    As a context manager it may start a little sooner: `begin` then starts it in a thread, beside the driver's own
+    requests, and leaving the block waits for a start under way.
+    """
 
     def __init__(self, start: Callable[[], Engine]) -> None:
         self._start = start
         self._engine: Engine | None = None
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._may_begin = False
+
+    def __enter__(self) -> Self:
+        self._may_begin = True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._may_begin = False
+        if self._thread is not None:
+            self._thread.join()
 
     def _started(self) -> Engine:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        if self._error is not None:
+            raise self._error
         if self._engine is None:
             self._engine = self._start()
         return self._engine
@@ -25,6 +54,18 @@ class LateEngine:
     def slots(self) -> int:
         """How many tasks run at the same time."""
         return self._started().slots
+
+    def begin(self) -> None:
+        """Start now, in a thread. Outside its block it does nothing: nobody would wait for the thread."""
+        if self._may_begin and self._thread is None and self._engine is None:
+            self._thread = threading.Thread(target=self._start_in_thread, name="engine-start")
+            self._thread.start()
+
+    def _start_in_thread(self) -> None:
+        try:
+            self._engine = self._start()
+        except BaseException as error:  # noqa: BLE001 (told to whoever uses the engine first)
+            self._error = error
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and bring its rows to the driver."""

@@ -35,12 +35,14 @@ class SparkEngine:
         """How many tasks run at the same time."""
         return self._slots
 
+    def begin(self) -> None:
+        """A session that is there has begun."""
+
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and bring its rows to the driver."""
         if not scatter.items:
             return scatter.schema.empty_table()
-        with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
-            return self._frame(scatter).toArrow().cast(scatter.schema)
+        return self._collected(self._frame(scatter), scatter.schema)
 
     def meet(
         self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
@@ -58,16 +60,24 @@ class SparkEngine:
             .cogroup(self._frame(right).groupBy("partition"))
             .applyInArrow(met_in_arrow, schema=spark_ddl(schema))
         )
-        with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
-            return met.toArrow().cast(schema)
+        return self._collected(met, schema)
+
+    def _collected(self, frame: DataFrame, schema: pa.Schema) -> pa.Table:
+        try:
+            with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
+                return frame.toArrow().cast(schema)
+        except KeyboardInterrupt:
+            # Spark does this itself only where the session was made by the main thread. Tasks that go on after their
+            # driver would work without its lease.
+            if hasattr(self._spark, "sparkContext"):
+                self._spark.sparkContext.cancelAllJobs()
+            raise
 
     def _frame(self, scatter: Scatter) -> DataFrame:
         """The scatter as a lazy frame: items dealt out to tasks in turn, each task mapping its own."""
         rows = pa.table(
             {
-                "task": pa.array(
-                    [i % scatter.tasks for i in range(len(scatter.items))], pa.int32()
-                ),
+                "task": pa.array(scatter.dealt(), pa.int32()),
                 "item": pa.array([pickle.dumps(item) for item in scatter.items], pa.binary()),
             }
         )

@@ -5,6 +5,7 @@ No pyspark here, so that work functions and runs can be tested without a JVM.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,16 +31,33 @@ CELL_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """Items, the work to do on them, the rows it yields, and over how many tasks to spread them."""
+    """Items, the work to do on them, the rows it yields, and over how many tasks to spread them.
+
+    Items are dealt out in turn, unless `task_of` names the task of each.
+    """
 
     items: Sequence[Any]
     work: Work
     schema: pa.Schema
     tasks: int
+    task_of: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         if self.tasks < 1:
             raise ValueError(f"a scatter needs at least one task, got {self.tasks}")
+        if self.task_of is not None:
+            if len(self.task_of) != len(self.items):
+                raise ValueError(
+                    f"{len(self.items)} items, {len(self.task_of)} of them with a task"
+                )
+            if any(not 0 <= task < self.tasks for task in self.task_of):
+                raise ValueError(f"an item has a task that is none of the {self.tasks}")
+
+    def dealt(self) -> Sequence[int]:
+        """The task of each item."""
+        if self.task_of is not None:
+            return self.task_of
+        return [number % self.tasks for number in range(len(self.items))]
 
 
 class Engine(Protocol):
@@ -48,6 +66,10 @@ class Engine(Protocol):
     @property
     def slots(self) -> int:
         """How many tasks run at the same time."""
+        ...
+
+    def begin(self) -> None:
+        """Work is about to come: an engine that takes long to start may do so now, beside what its caller does."""
         ...
 
     def collect(self, scatter: Scatter) -> pa.Table:
@@ -65,6 +87,17 @@ def tasks_for(items: int, slots: int, *, at_most: int, per_task: int = 1) -> int
     """A task count that keeps every slot busy and gives each task enough to be worth starting."""
     wanted = math.ceil(items / per_task)
     return max(1, min(wanted, at_most, max(slots * 4, 1)))
+
+
+def deal_evenly(weights: Sequence[int], tasks: int) -> list[int]:
+    """A task for each item, so that all get about the same weight: the heaviest first, each to the least laden."""
+    laden = [(0, task) for task in range(tasks)]
+    task_of = [0] * len(weights)
+    for number in sorted(range(len(weights)), key=lambda n: -weights[n]):
+        weight, task = heapq.heappop(laden)
+        task_of[number] = task
+        heapq.heappush(laden, (weight + weights[number], task))
+    return task_of
 
 
 def chunked(items: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -50,6 +50,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
         _refuse_used_mark(context, parse_mark_id(request.mark_id))
     cutoff = fix_cutoff(context, request, lease)
     now = _reference_time(request, started_at)
+    context.engine.begin()
     canaries = take_canaries(context)
     live = read_live(context, Roots(request.keep_refs, request.keep_tags), now)
     run_id = RunId(live.staged.run_id)

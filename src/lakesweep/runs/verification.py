@@ -56,6 +56,7 @@ def verify_plan(
 ) -> Authorised:
     """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given."""
     read_at = context.clock()
+    context.engine.begin()
     canaries = take_canaries(context)
     live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), read_at)
     folder = RunFolder(plan.run_id).verdicts

@@ -20,12 +20,16 @@ class InProcessEngine:
         """How many tasks a scatter is cut into."""
         return self._slots
 
+    def begin(self) -> None:
+        """This process runs already."""
+
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and return its rows."""
         work = pickle.loads(pickle.dumps(scatter.work))
         batches: list[pa.RecordBatch] = []
+        dealt = list(zip(scatter.dealt(), scatter.items, strict=True))
         for task in range(scatter.tasks):
-            items = pickle.loads(pickle.dumps(scatter.items[task :: scatter.tasks]))
+            items = pickle.loads(pickle.dumps([item for own, item in dealt if own == task]))
             if items:
                 batches += work(iter(items))
         return pa.Table.from_batches(batches, schema=scatter.schema)
