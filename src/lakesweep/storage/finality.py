@@ -112,12 +112,13 @@ def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> 
 
 
 def _shared_key(url: str, account: str, headers: dict[str, str], key: str) -> str:
-    """Azure's SharedKeyLite signature of a GET of the account's properties."""
+    """Azure's SharedKey signature of a GET of the account's properties."""
     own = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    resource = f"/{account}{urlsplit(url).path}?comp=properties"
-    signed = f"GET\n\n\n\n{own}{resource}"
-    digest = hmac.new(base64.b64decode(key), signed.encode(), hashlib.sha256).digest()
-    return f"SharedKeyLite {account}:{base64.b64encode(digest).decode()}"
+    resource = f"/{account}{urlsplit(url).path}\ncomp:properties\nrestype:service"
+    # The method, eleven standard headers that we don't send, then ours.
+    signed = "GET" + "\n" * 12 + own + resource
+    digest = hmac.digest(base64.b64decode(key), signed.encode(), hashlib.sha256)
+    return f"SharedKey {account}:{base64.b64encode(digest).decode()}"
 
 
 def _text_of(content: bytes, name: str, what: str) -> str:
