@@ -236,10 +236,12 @@ def main() -> None:
     )
     # As our Spark workers do after their imports: the collector need not walk all modules again and again.
     gc.freeze()
-    with loopback(_LISTED) as url:
-        memory = listing_memory_mib(url)
-        ratios = measure_listing(url) + measure_deleting(url)
+    with loopback(_DELETED) as url:
+        deleting = measure_deleting(url)
         print_ceilings(url)
+    with loopback(_LISTED) as url:
+        ratios = measure_listing(url) + deleting
+        memory = listing_memory_mib(url)
     with loopback(4 * _LISTED) as url:
         memory_of_more = listing_memory_mib(url)
     for ratio in ratios:
