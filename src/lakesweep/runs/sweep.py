@@ -35,7 +35,7 @@ from lakesweep.runs.work.target import Target
 
 logger = logging.getLogger(__name__)
 
-_ROWS_PER_CHUNK = 5_000
+_ROWS_PER_CHUNK = 10_000
 # A key that failed is tried again in the next round, after another re-verification, so many times.
 _TRIES = 2
 

@@ -15,7 +15,9 @@ from lakesweep.runs.work.parts import PartWriter
 from lakesweep.runs.work.target import Target, own_name
 from lakesweep.storage import DeleteStatus, ObjectStore
 
-KEYS_PER_BATCH = 1000
+# One call to the store, which sends several requests of its own size side by side; the authorisation is looked at
+# before each.
+KEYS_PER_BATCH = 10_000
 
 OUTCOME_SCHEMA = pa.schema(
     [
