@@ -113,10 +113,10 @@ class Acts:
     def _sweep(self, marked: RunRecord) -> RunRecord:
         _title("Away with it", f"sweep {REPOSITORY} --mark-id {_MARK}")
         record = self._run(lambda context: run_sweep(context, _MARK, SweepRequest()))
+        _check(record.objects["deleted"] == marked.objects["garbage"], "all that is marked is gone")
         print_text("What is live was read again; nothing had come back to life.")
         freed = human_bytes(record.bytes["deleted"])
         print_text(f"{record.objects['deleted']} objects deleted, {freed} freed")
-        _check(record.objects["deleted"] == marked.objects["garbage"], "all that is marked is gone")
         return record
 
     def _read_everything(self, reasons: Mapping[str, str]) -> None:
