@@ -43,14 +43,15 @@ class Phases:
         step = Step()
         start = time.monotonic()
         logger.debug("repo#%s %s …", self._repository, name)
-        with self._bars.phase(name, unit=_UNITS.get(name, "objects")) as bar:
+        unit = _UNITS.get(name, "objects")
+        outer = self._bar
+        with self._bars.phase(name, unit=unit) as bar:
             self._bar = bar
             try:
                 yield step
             finally:
-                self._bar = None
-            bar.total = None
-            bar.items = step.items
+                self._bar = outer
+            bar.items, bar.total, bar.unit = step.items, None, unit
         seconds = time.monotonic() - start
         self.done.append(Phase(name, round(seconds, 3), step.items))
         logger.log(
@@ -66,7 +67,7 @@ class Phases:
         """So many of the engine's tasks are done: all that is known of a phase until it ends."""
         bar = self._bar
         if bar is not None and total:
-            bar.items, bar.total = done, total
+            bar.items, bar.total, bar.unit = done, total, "tasks"
             bar.on_change()
 
 

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import io
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from lakesweep.engine.late import LateEngine
 from lakesweep.engine.tasks import Engine
-from lakesweep.progress import RichProgress
+from lakesweep.progress import Phase, RichProgress, SilentProgress
 from lakesweep.runs.phases import Phases
 from lakesweep.testing.inprocess import InProcessEngine
+
+
+class _Bars(SilentProgress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    @contextmanager
+    def phase(
+        self, name: str, *, unit: str = "objects", total: int | None = None
+    ) -> Iterator[Phase]:
+        with super().phase(name, unit=unit, total=total) as phase:
+            phase.on_change = lambda: self._tell(phase)
+            yield phase
+            phase.on_change = lambda: None
+
+    def _tell(self, phase: Phase) -> None:
+        self.told.append(f"{phase.name} {phase.items}/{phase.total} {phase.unit}")
 
 
 def test_a_phase_ends_with_one_line_of_its_numbers(caplog: pytest.LogCaptureFixture) -> None:
@@ -30,12 +51,26 @@ def test_bars_take_the_place_of_lines(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     shown = io.StringIO()
     phases = Phases("repo", RichProgress(shown))
-    with phases.phase("list") as step:
-        phases.show_tasks(1, 4)
+    with phases.phase("re-verify") as step:
+        with phases.phase("ranges") as inner:
+            inner.items = 7
+        phases.show_tasks(3, 4)
         step.items = 1234
     assert caplog.messages == []
+    assert "7 ranges" in shown.getvalue()
     assert "1,234 objects" in shown.getvalue()
     phases.show_tasks(1, 1)  # between phases it is told to nobody
+
+
+def test_tasks_are_told_to_the_phase_under_way() -> None:
+    """Also after a phase inside it has ended."""
+    bars = _Bars()
+    phases = Phases("repo", bars)
+    with phases.phase("re-verify"):
+        with phases.phase("ranges"):
+            phases.show_tasks(1, 2)
+        phases.show_tasks(3, 4)
+    assert bars.told == ["ranges 1/2 tasks", "re-verify 3/4 tasks"]
 
 
 def test_a_phase_that_fails_is_not_among_those_done() -> None:
