@@ -15,6 +15,7 @@ from lakesweep.errors import (
     LakesweepError,
     ObjectNotFoundError,
     PartlySweptError,
+    StorageError,
     UnsafeToSweepError,
 )
 from lakesweep.runs.confirmation import check_confirmation, check_widening
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 _ROWS_PER_CHUNK = 10_000
 # A key that failed is tried again in the next round, after another re-verification, so many times.
 _TRIES = 2
+_KEYS_FAILED = "keys-failed"
 
 
 @dataclass(slots=True)
@@ -79,9 +81,9 @@ def sweep(
                 f"dry run: {authorised.tally} would be deleted"
             )
         return run.finished(record)
-    except PartlySweptError:
-        raise
     except LakesweepError as error:
+        if error.kind == _KEYS_FAILED:
+            raise  # the sweep came to its end, and has said so
         # A round that broke off has deleted nobody knows how much. What an earlier, interrupted sweep of this plan
         # deleted stays true as well.
         is_partly = run.may_have_deleted or record.status is RunStatus.PARTLY_SWEPT
@@ -116,28 +118,35 @@ class _Sweep:
 
     def begun(self, record: RunRecord) -> RunRecord:
         """Durable before the first delete: after a kill, `runs resume` knows that this plan was confirmed and begun."""
-        to = self._request.backup_to
         return replace(
             record,
             status=RunStatus.PARTLY_SWEPT,
             reason="a sweep began and has not ended",
-            backup_to=to.uri if to is not None else "",
+            backup_to=self._backup_uri,
         )
 
     def finished(self, record: RunRecord) -> RunRecord:
         """The record of a sweep whose every key has its outcome, saved; an error when some are still there."""
         failed = self.failed()
-        status = RunStatus.PARTLY_SWEPT if failed.objects else RunStatus.SWEPT
+        deleted = self.progress.tally(deleting.DELETED) + self.progress.done_before
+        status = RunStatus.SWEPT
+        if failed.objects:
+            status = RunStatus.PARTLY_SWEPT if deleted.objects else RunStatus.FAILED
         record = self.recorded(record, status, self.why_failed())
         _carry_on(self._context, self._plan, [*self.revived_parts, *self._not_backed_up])
         _save(self._context, record)
-        if failed.objects:
-            raise PartlySweptError(
-                f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()}). "
-                f"{self.progress.tally(deleting.DELETED)} were. {self.how_to_go_on}",
-                kind="keys-failed",
+        said = f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()})."
+        if status is RunStatus.PARTLY_SWEPT:
+            raise PartlySweptError(f"{said} {deleted} were. {self.how_to_go_on}", kind=_KEYS_FAILED)
+        if status is RunStatus.FAILED:
+            raise StorageError(
+                f"{said} Nothing was deleted. {self.how_to_go_on}", kind=_KEYS_FAILED
             )
         return record
+
+    @property
+    def _backup_uri(self) -> str:
+        return self._request.backup_to.uri if self._request.backup_to is not None else ""
 
     def save_if_possible(self, record: RunRecord) -> None:
         """Write the record of a sweep that stopped; where the store is what failed, the earlier one has to do."""
@@ -149,8 +158,7 @@ class _Sweep:
     @property
     def how_to_go_on(self) -> str:
         """What a user does about a sweep that is not complete."""
-        to = self._request.backup_to
-        flag = f" --backup-to {to.uri}" if to is not None else ""
+        flag = f" --backup-to {self._backup_uri}" if self._backup_uri else ""
         return f"`lakesweep runs resume {self._plan.repository} {self._plan.run_id}{flag}` goes on."
 
     def rounds(self, note_begin: Callable[[], None]) -> Authorised:
@@ -305,6 +313,8 @@ class _Sweep:
             reason=reason,
             finished_at=self._context.clock(),
             phases=tuple(self._context.phases.done),
+            # Whoever goes on with this sweep copies first, too.
+            backup_to="" if status is RunStatus.SWEPT else self._backup_uri or record.backup_to,
         )
         if self._authorised is None:
             # Nothing was looked at, so what an earlier sweep of this plan counted stays.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectInfo, ObjectStore
+
+logger = logging.getLogger(__name__)
 
 COPIED_SCHEMA = pa.schema(
     [
@@ -96,12 +99,30 @@ def copy_one(source: ObjectStore, target: ObjectStore, address: str) -> tuple[st
                 return ALREADY_THERE, ""
             # Addresses are never written twice, so other content under this name is not ours to replace.
             return FAILED, "other content is there under this address"
-        target.copy_from(source, address, address)
-        if not _is_same(source, original, target, target.stat(address)):
-            return FAILED, "the copy differs from the original"
     except StorageError as error:
         return FAILED, error.message
-    return COPIED, ""
+    try:
+        target.copy_from(source, address, address)
+        if _is_same(source, original, target, target.stat(address)):
+            return COPIED, ""
+        why = "the copy differs from the original"
+    except StorageError as error:
+        why = error.message
+    _remove_if_bad(source, original, target)
+    return FAILED, why
+
+
+def _remove_if_bad(source: ObjectStore, original: ObjectInfo, target: ObjectStore) -> None:
+    """There was nothing before, so what differs is ours, and would stand in the way of the next try.
+
+    Only what is seen to differ goes: another attempt of the same task may have made a good copy meanwhile.
+    """
+    try:
+        there = next(iter(target.stat_many([original.key])))[1]
+        if there is not None and not _is_same(source, original, target, there):
+            target.delete_many([original.key])
+    except StorageError as error:
+        logger.warning("a copy of %s that failed was left as it is: %s", original.key, error)
 
 
 def _is_same(
