@@ -30,6 +30,7 @@ from lakesweep.runs.work.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.runs.work.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import CANARY, RESTORED, AddressList, Reference
+from lakesweep.runs.work.sizes import Sizes
 from lakesweep.runs.work.verdicts import Judge
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class Found:
     garbage: list[Part]
     young: list[Part]
     dated: dict[str, Tally]
+    unreferenced_sizes: Sizes  # of the garbage that no commit holds
     notes: tuple[str, ...]
 
     def totals(self, kept: list[Part]) -> Totals:
@@ -124,7 +126,7 @@ class Hunt:
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
-        dated, old, young = self._date(judged.undated)
+        dated, old, young, sizes = self._date(judged.undated)
         return Found(
             flow=self._flow,
             listed=listed,
@@ -133,6 +135,7 @@ class Hunt:
             garbage=[*judged.garbage, *old],
             young=[*judged.young, *young],
             dated=dated,
+            unreferenced_sizes=judged.unreferenced_sizes | sizes,
             notes=self._notes,
         )
 
@@ -184,10 +187,10 @@ class Hunt:
             step.said = f"{listed.listed} in {len(slices.slices)} slices"
         return listed, slices
 
-    def _date(self, undated: list[Part]) -> tuple[dict[str, Tally], list[Part], list[Part]]:
+    def _date(self, undated: list[Part]) -> tuple[dict[str, Tally], list[Part], list[Part], Sizes]:
         """Ask the store for the age of candidates from saved lists; those that are gone drop out."""
         if not undated:
-            return {}, [], []
+            return {}, [], [], Sizes()
         context = self._context
         scatter = Scatter(
             [part.key for part in undated],
@@ -208,7 +211,9 @@ class Hunt:
                 f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",
                 kind="not-conserved",
             )
-        return tallies, [*parts[dating.OLD], *parts[dating.EXPIRED]], parts[dating.YOUNG]
+        old = [*parts[dating.OLD], *parts[dating.EXPIRED]]
+        sizes = Sizes.union(row["sizes"] for row in rows if row["verdict"] == dating.OLD)
+        return tallies, old, parts[dating.YOUNG], sizes
 
 
 def _refuse_nothing_live(context: RunContext, live: LiveRead, judged: Judged) -> None:

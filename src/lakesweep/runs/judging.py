@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,19 +15,28 @@ import pyarrow as pa
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.cells import Hashes
-from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, tasks_for
+from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, deal_evenly, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
 from lakesweep.runs.work.candidates import Candidate, ListedPart, read_candidates
 from lakesweep.runs.work.parts import Part
-from lakesweep.runs.work.references import Reference, read_references
+from lakesweep.runs.work.references import (
+    AddressList,
+    RangeReference,
+    Reference,
+    read_references,
+)
+from lakesweep.runs.work.sizes import MOST_SIZES, Sizes
 from lakesweep.runs.work.verdicts import MET_SCHEMA, VERDICTS, Judge
 
 # A meeting holds both sides of its partition in memory (feasibility.md, section 7).
 _CANDIDATES_PER_PARTITION = 1_000_000
 _REFERENCES_PER_PARTITION = 4_000_000
+# Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
+_COST_OF_A_FILE = 1_000
+_ENTRIES_OF_A_LIST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,7 @@ class Judged:
     ]  # ranges read afresh: where their hashes are now, and how many
     dead_canaries: Hashes
     staged_rows: int
+    unreferenced_sizes: Sizes  # of the garbage that no commit holds
 
 
 def judge_candidates(
@@ -67,11 +77,13 @@ def judge_candidates(
         min(slots, 1 + (expected_candidates + expected_references) // 100_000),
     )
     partitions = min(partitions, max(context.parallelism.partitions, 1))
+    tasks = tasks_for(len(references), slots, at_most=context.parallelism.range_tasks, per_task=4)
     left = Scatter(
-        _in_tasks(references),
+        references,
         partial(read_references, context.target, partitions, cache_folder),
         CELL_SCHEMA,
-        tasks_for(len(references), slots, at_most=context.parallelism.range_tasks, per_task=4),
+        tasks,
+        deal_references(references, tasks),
     )
     right = Scatter(
         list(candidates),
@@ -79,17 +91,36 @@ def judge_candidates(
         CELL_SCHEMA,
         tasks_for(len(candidates), slots, at_most=context.parallelism.partitions),
     )
+    # Hashes spread evenly: a partition with twice its share of sizes means that there are too many in all.
+    judge = replace(judge, most_sizes=2 * MOST_SIZES // partitions)
     met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
     return _add_up(met, references, candidates)
 
 
-def _in_tasks(references: Sequence[Reference]) -> list[Reference]:
-    """References in an order that deals large ranges out evenly, and keeps those of one pack in one task's reach."""
+def deal_references(references: Sequence[Reference], tasks: int) -> list[int]:
+    """A task for each reference: evenly by entries, and all ranges of one pack together, so that it is read once."""
+    bundles: dict[str, list[int]] = {}
+    for number, item in enumerate(references):
+        pack = item.pack if isinstance(item, RangeReference) else ""
+        bundles.setdefault(pack or item.name, []).append(number)
+    weights = [
+        _COST_OF_A_FILE + sum(_entries(references[number]) for number in numbers)
+        for numbers in bundles.values()
+    ]
+    task_of = [0] * len(references)
+    for numbers, task in zip(bundles.values(), deal_evenly(weights, tasks), strict=True):
+        for number in numbers:
+            task_of[number] = task
+    return task_of
 
-    def weight(item: Reference) -> tuple[str, int]:
-        return (getattr(item, "pack", ""), -getattr(item, "count", 0))
 
-    return sorted(references, key=weight)
+def _entries(item: Reference) -> int:
+    match item:
+        case RangeReference():
+            return item.count
+        case AddressList():
+            return len(item.addresses)
+    return _ENTRIES_OF_A_LIST
 
 
 def _add_up(
@@ -122,6 +153,7 @@ def _add_up(
         },
         dead_canaries=np.concatenate(dead) if dead else np.empty(0, dtype=np.uint64),
         staged_rows=sum(row["entries"] for row in counts if row["item"].startswith("staged:")),
+        unreferenced_sizes=Sizes.union(met.column("unreferenced_sizes").to_pylist()),
     )
 
 

@@ -25,6 +25,7 @@ from lakesweep.runs.work.candidates import PlannedPart
 from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import CANARY, AddressList, Reference
+from lakesweep.runs.work.sizes import Sizes
 from lakesweep.runs.work.verdicts import Judge
 
 _MOST_NAMES = 1000
@@ -88,9 +89,9 @@ def verify_plan(
     save_range_index(
         context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
     )
-    old, absent, too_young = _date(context, plan, judged.undated, folder)
+    old, absent, too_young, sizes = _date(context, plan, judged.undated, folder)
     extra = find_unlisted_live(context, canaries, judged.dead_canaries)
-    reuploads = find_reuploads(context, live, [*judged.garbage, *old])
+    reuploads = find_reuploads(context, live, judged.unreferenced_sizes | sizes)
     if extra:
         reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
     parts, kept = drop_reuploads(context, reuploads, [*judged.garbage, *old], folder)
@@ -109,10 +110,13 @@ def verify_plan(
 
 def _date(
     context: RunContext, plan: Plan, undated: Sequence[Part], folder: str
-) -> tuple[list[Part], list[Part], Tally]:
-    """Rows whose age the mark does not vouch for, by the store's word: the old, the absent, and how many are young."""
+) -> tuple[list[Part], list[Part], Tally, Sizes]:
+    """Rows whose age the mark does not vouch for, by the store's word: the old, the absent, and how many are young.
+
+    Last come the sizes of those old ones that no commit holds.
+    """
     if not undated:
-        return [], [], Tally()
+        return [], [], Tally(), Sizes()
     scatter = Scatter(
         [part.key for part in undated],
         partial(date_parts, context.target, folder, plan.cutoff),
@@ -123,7 +127,8 @@ def _date(
     absent: list[Part] = []
     young = Tally()
     counted = 0
-    for row in context.engine.collect(scatter).to_pylist():
+    rows = context.engine.collect(scatter).to_pylist()
+    for row in rows:
         counted += row["objects"]
         if row["verdict"] in (dating.OLD, dating.EXPIRED):
             old += parse_parts(row["written"])
@@ -136,7 +141,8 @@ def _date(
             f"Rows of mark {plan.mark_id} were lost while their age was looked up. Nothing more was deleted. Run again.",
             kind="not-conserved",
         )
-    return old, absent, young
+    sizes = Sizes.union(row["sizes"] for row in rows if row["verdict"] == dating.OLD)
+    return old, absent, young, sizes
 
 
 def _names(context: RunContext, parts: Sequence[Part]) -> tuple[str, ...]:

@@ -108,7 +108,8 @@ def test_store_that_goes_away_at_any_operation_loses_nothing(scene: Scene) -> No
     """Each operation of a collection in turn is the last one that works."""
     counter = StoreGoesAway(after=1 << 30)
     run_gc(scene.context(wrap=MeddlingBackend.wrap(counter)), CLEAN, SweepRequest())
-    for after in range(0, counter.operations, 5):
+    # Last of all the lease is given back: a list, a look, a read and a write, whose failure is a warning only.
+    for after in range(0, counter.operations - 4, 5):
         scene.rewind()
         error = collect(scene, MeddlingBackend.wrap(StoreGoesAway(after)))
         assert error is not None

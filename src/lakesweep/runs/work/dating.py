@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.sizes import Sizes
 from lakesweep.runs.work.target import Target
 
 # Old rows are of two kinds: those that an expired commit holds, and the others.
@@ -21,6 +22,7 @@ DATED_SCHEMA = pa.schema(
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("written", pa.string()),  # newline-separated "key rows bytes"
+        pa.field("sizes", pa.binary()),  # of these rows, as Sizes
     ]
 )
 
@@ -57,6 +59,9 @@ def date_parts(
                     "objects": len(rows),
                     "bytes": sum(int(str(row["size_bytes"])) for row in rows),
                     "written": _write(target, folder, verdict, rows),
+                    "sizes": Sizes.of(
+                        pa.array([row["size_bytes"] for row in rows], pa.int64())
+                    ).encode(),
                 }
                 for verdict, rows in split.items()
             ],

@@ -21,6 +21,7 @@ from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
 from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.sizes import MOST_SIZES, Sizes
 from lakesweep.runs.work.target import Target
 
 Mask = npt.NDArray[np.bool_]
@@ -45,6 +46,7 @@ MET_SCHEMA = pa.schema(
         pa.field("undated_parts", pa.string()),
         pa.field("young_parts", pa.string()),
         pa.field("kept_parts", pa.string()),
+        pa.field("unreferenced_sizes", pa.binary()),  # of unreferenced garbage, as Sizes
     ]
 )
 
@@ -71,6 +73,7 @@ class Judge:
         False  # true where the young stay even if no commit is to be kept
     )
     keep_live_rows: bool = False  # a sweep names what came back to life
+    most_sizes: int = MOST_SIZES
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
         """One partition's verdicts."""
@@ -79,16 +82,15 @@ class Judge:
         expired = np.sort(unpack_hashes(references, refs.EXPIRED))
         canaries = unpack_hashes(references, refs.CANARY)
         hashes = hash_addresses(rows.column("address").combine_chunks())
-        keep, duplicates, duplicate_bytes = _first_of_each(rows, hashes)
-        rows, hashes = rows.take(pa.array(keep)), hashes[keep]
+        rows, hashes, duplicates, duplicate_bytes = _first_of_each(rows, hashes)
 
         events = _last_events(references)
         masks, in_expired = self._verdicts(rows, hashes, live, expired, events)
         result: dict[str, object] = {}
+        sizes = rows.column("size_bytes").fill_null(0).to_numpy()
         for verdict, mask in masks.items():
-            chosen = rows.filter(pa.array(mask))
-            result[verdict] = chosen.num_rows
-            result[f"{verdict}_bytes"] = _bytes(chosen)
+            result[verdict] = int(np.count_nonzero(mask))
+            result[f"{verdict}_bytes"] = int(sizes[mask].sum())
         garbage = masks["expired"] | masks["unreferenced"]
         result |= {
             "duplicates": duplicates,
@@ -106,6 +108,9 @@ class Judge:
             "kept_parts": self._write(rows, masks["live"], in_expired, "kept")
             if self.keep_live_rows
             else "",
+            "unreferenced_sizes": Sizes.of(
+                rows.column("size_bytes").filter(pa.array(masks["unreferenced"])), self.most_sizes
+            ).encode(),
         }
         return pa.Table.from_pylist([result], schema=MET_SCHEMA)
 
@@ -115,8 +120,6 @@ class Judge:
         """Each row's one verdict, and which rows an expired commit holds."""
         source = rows.column("source").to_numpy()
         modified = rows.column("last_modified")
-        # A plan may have been edited by hand, so the shape is asked of every candidate, listed or not.
-        is_shaped = _mask(pc.match_substring_regex(rows.column("address"), CANDIDATE_PATTERN))
         is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
         in_expired = _is_in(hashes, expired) | (source == cand.COMMITTED)
         # What was restored is as young as its restoration, which only the store knows.
@@ -137,8 +140,11 @@ class Judge:
         is_live = _is_in(hashes, live) & ~is_done
         is_gone = is_done | (~is_live & _is_in(hashes, events.gone) & (source == cand.COMMITTED))
         rest = ~is_live & ~is_gone
-        protected = rest & ~is_shaped
-        rest &= is_shaped
+        # A plan may have been edited by hand, so the shape is asked of all that may go, listed or not.
+        left = rows.column("address").filter(pa.array(rest))
+        protected = rest.copy()
+        protected[rest] = ~_mask(pc.match_substring_regex(left, CANDIDATE_PATTERN))
+        rest &= ~protected
         undated = rest & needs_age & ~is_dated
         young = rest & needs_age & is_dated & ~is_old
         rest &= ~undated & ~young
@@ -178,8 +184,12 @@ class Judge:
         return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
 
 
-def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[npt.NDArray[np.int64], int, int]:
-    """Indices of one row per hash, the best source first; how many rows and bytes that leaves out."""
+def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[pa.Table, Hashes, int, int]:
+    """One row per hash, the best source first, with its hash; how many rows and bytes that leaves out."""
+    plainly = np.sort(hashes)
+    if not (plainly[1:] == plainly[:-1]).any():
+        # What a listing brings, it brings once: no row has to be moved.
+        return rows, hashes, 0, 0
     source = rows.column("source").to_numpy()
     order = np.lexsort((source, hashes))
     ordered = hashes[order]
@@ -187,7 +197,7 @@ def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[npt.NDArray[np.int64
     is_first[1:] = ordered[1:] != ordered[:-1]
     keep = np.sort(order[is_first])
     dropped = rows.take(pa.array(order[~is_first]))
-    return keep, dropped.num_rows, _bytes(dropped)
+    return rows.take(pa.array(keep)), hashes[keep], dropped.num_rows, _bytes(dropped)
 
 
 def _last_events(references: pa.Table) -> _Events:
