@@ -1,0 +1,108 @@
+"""Whole collections on Spark: workers that die change no result, and Spark agrees with the engine in process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from lakesweep.engine.spark import SparkEngine
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.tables import read_mark
+from lakesweep.runs import sweep as sweep_module
+from lakesweep.runs.paths import MarkId, mark_folder
+from lakesweep.runs.record import RunStatus
+from lakesweep.runs.request import Flow, MarkRequest
+from lakesweep.testing.embedded import EmbeddedLake
+from lakesweep.testing.killing import KillingEngine
+from lakesweep.testing.scene import assert_adds_up
+from lakesweep.testing.user import User
+
+pytestmark = pytest.mark.spark
+
+EACH = 6
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLake]:
+    with EmbeddedLake(tmp_path_factory.mktemp("lake")) as lake:
+        yield lake
+
+
+class Repository:
+    """Expired and unreferenced objects in several slices, and live ones beside them."""
+
+    def __init__(self, lake: EmbeddedLake, name: str) -> None:
+        self.lake, self.name = lake, name
+        self.user: User = lake.new_user(name)
+        self.user.set_rules(5)
+        self.live = {self._upload("base")}
+        self.garbage = {self._upload(f"expired-{n}") for n in range(EACH)}
+        self.user.commit("main")
+        tables = self.lake.folder / name / "_lakefs"
+        self.first_tables = [f for f in tables.iterdir() if f.is_file() and len(f.name) == 64]
+        lake.clock.advance(timedelta(hours=2))
+        for number in range(EACH):
+            self.user.delete("main", f"expired-{number}")
+        self.user.commit("main")
+        for number in range(EACH):
+            self.garbage.add(self._upload(f"orphan-{number}"))
+            lake.clock.advance(timedelta(hours=1, minutes=5))
+        self.user.reset("main")
+        self.live |= {self._upload("staged"), self._upload("also-staged")}
+        lake.clock.advance(timedelta(days=8))
+
+    def _upload(self, path: str) -> Path:
+        address = self.user.upload("main", path)
+        self.lake.date_file(address)
+        return self.lake.file_of(address)
+
+    def marked(self, mark_id: str) -> set[str]:
+        store = self.lake.open_run(self.name).store
+        folder = mark_folder(MarkId(mark_id))
+        keys = [k for b in store.list(folder) for k in b.column("key").to_pylist()]
+        return {a for k in keys for a in read_mark(store.read(k)).column("address").to_pylist()}
+
+
+def test_workers_killed_half_way_change_neither_the_mark_nor_the_sweep(
+    spark: SparkSession, lake: EmbeddedLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every job one worker dies after it wrote its files or deleted its keys: all numbers are as if it had not."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 2)
+    repository = Repository(lake, "killed-workers")
+    proof = lake.mark(repository.name, MarkRequest(flow=Flow.CLEAN))
+    engine = KillingEngine(SparkEngine(spark), tmp_path)
+    marked = lake.mark(repository.name, MarkRequest(flow=Flow.CLEAN), engine=engine)
+    assert engine.deaths >= 4, "listing, both sides of the judgement, and the judgement"
+    assert marked.objects == proof.objects
+    assert marked.bytes == proof.bytes
+    assert repository.marked(marked.mark_id) == repository.marked(proof.mark_id)
+
+    before = engine.deaths
+    swept = lake.sweep(repository.name, marked.mark_id, engine=engine)
+    assert engine.deaths - before >= 4
+    assert swept.status is RunStatus.SWEPT
+    assert_adds_up(swept)
+    # A worker that died after its deletes had deleted: the second attempt finds these keys gone.
+    assert swept.objects["deleted"] + swept.objects["already_gone"] == 2 * EACH
+    assert not any(file.exists() for file in repository.garbage)
+    assert all(file.exists() for file in repository.live)
+    again = lake.gc(repository.name, MarkRequest(flow=Flow.CLEAN))
+    assert again.objects["garbage"] == 0
+
+
+def test_damaged_range_on_a_worker_is_told_with_its_name_and_kind(
+    spark: SparkSession, lake: EmbeddedLake
+) -> None:
+    """Doubt on an executor ends the run as doubt, in the words of whoever found it."""
+    repository = Repository(lake, "damaged-range")
+    # Only an old commit's, so that the server itself does not meet it first.
+    for file in repository.first_tables:
+        if b"metaranges" not in file.read_bytes():
+            file.write_bytes(file.read_bytes()[:-40])
+    with pytest.raises(UnsafeToSweepError, match=r"_lakefs/[0-9a-f]{64} can't be read"):
+        lake.gc(repository.name, MarkRequest(flow=Flow.CLEAN), engine=SparkEngine(spark))
+    assert all(file.exists() for file in repository.garbage | repository.live)
