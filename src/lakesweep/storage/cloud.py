@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +18,7 @@ from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, StorageErr
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.options import StorageOptions
-from lakesweep.storage.parallel import ordered_parallel
+from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.translate import obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _PAGE_ROWS = 1000
 _PART_BYTES = 8 << 20
 _CHUNK_BYTES = 8 << 20
+_CHUNKS_AHEAD = 2
 _VERIFYING_WORKERS = 16
 _PAST_THE_END = ("status code: 416", "Wanted range starting at")
 
@@ -163,8 +165,11 @@ class CloudBackend:
         return self._written(key, len(data), result["e_tag"])
 
     def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
-        counted = _Counted(chunks)
-        with obstore_errors_translated(f"writing {self._uri(key)}"):
+        # obstore asks for chunks inside its own runtime, where another of its calls (a source that is a cloud store, too)
+        # would panic: the source is read by a thread of its own.
+        fed = merged_streams([lambda: iter(chunks)], workers=1, depth=_CHUNKS_AHEAD)
+        counted = _Counted(fed)
+        with obstore_errors_translated(f"writing {self._uri(key)}"), closing(fed):
             result = obstore.put(
                 self._clients.patient,
                 self._base + key,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -40,7 +40,7 @@ class _End:
 
 def merged_streams(
     sources: Sequence[Callable[[], Iterator[Result]]], workers: int, depth: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Everything that the sources yield, interleaved, each read by one of `workers` threads.
 
     At most `depth` results wait. The first error of any source is raised; whoever stops early stops the threads.
