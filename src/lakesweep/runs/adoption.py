@@ -68,12 +68,11 @@ def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
     run_id = RunId(mark_id)
     writer = PartWriter(context.store, RunFolder(run_id).verdicts, "adopted", MARK_SCHEMA)
     found = False
-    for batch in context.store.list(folder):
-        for key in batch.column("key").to_pylist():
-            if key.endswith(".parquet"):
-                found = True
-                for rows in _addresses_only(read_mark(context.store.read(key))).to_batches():
-                    writer.add(rows)
+    for key in context.store.keys(folder):
+        if key.endswith(".parquet"):
+            found = True
+            for rows in _addresses_only(read_mark(context.store.read(key))).to_batches():
+                writer.add(rows)
     if not found:
         raise ConfigError(
             f"There is no mark in {folder} of {context.name}: it holds no Parquet file. Nothing was deleted.",

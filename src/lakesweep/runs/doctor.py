@@ -98,7 +98,7 @@ class _Doctor:
         page = context.client.prepare_uncommitted(context.name)
         # One page shows the right; its files belong to a run that will not be.
         folder = uncommitted_folder(RunId(page.run_id))
-        keys = [k for batch in context.store.list(folder) for k in batch.column("key").to_pylist()]
+        keys = list(context.store.keys(folder))
         context.store.delete_many(keys)
         return Check("uncommitted", Verdict.OK, "the server lists what is staged")
 

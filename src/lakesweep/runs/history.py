@@ -78,12 +78,7 @@ def forget_run(store: ObjectStore, repository: str, run_id: str) -> Forgotten:
     own = parse_run_id(run_id)
     record = RunFolder(own).record
     folders = [*_mark_of(store, own), uncommitted_folder(own), RunFolder(own).root]
-    keys = [
-        key
-        for folder in folders
-        for batch in store.list(folder)
-        for key in batch.column("key").to_pylist()
-    ]
+    keys = [key for folder in folders for key in store.keys(folder)]
     if not keys:
         raise ConfigError(
             f"{repository} has no run {run_id}. Nothing was removed. `lakesweep runs list` shows the runs.",

@@ -147,8 +147,7 @@ class Lease:
     def _highest(self) -> _Held:
         keys = [
             key
-            for batch in self._store.list(FOLDER)
-            for key in batch.column("key").to_pylist()
+            for key in self._store.keys(FOLDER)
             if key.removeprefix(FOLDER).removesuffix(".json").isdigit()
         ]
         if not keys:
@@ -202,12 +201,7 @@ class Lease:
         return time
 
     def _forget_older(self) -> None:
-        older = [
-            key
-            for batch in self._store.list(FOLDER)
-            for key in batch.column("key").to_pylist()
-            if key < self._key(self._number)
-        ]
+        older = [key for key in self._store.keys(FOLDER) if key < self._key(self._number)]
         if older:
             self._store.delete_many(older)
 

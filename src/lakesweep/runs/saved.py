@@ -118,24 +118,21 @@ def _digest(values: Mapping[str, object]) -> str:
 def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFile]:
     """All restorations that this repository has seen, and all deletions, or only those of one run."""
     events = []
-    for batch in store.list(EVENTS):
-        for key in batch.column("key").to_pylist():
-            name = _EVENT.fullmatch(key.removeprefix(EVENTS))
-            if name is None:
-                continue  # nothing of ours
-            kind = GONE if name["kind"] == "gone" else RESTORED
-            if run_id is None or kind == RESTORED or name["run"] == run_id:
-                events.append(EventFile(key, kind, int(name["order"])))
+    for key in store.keys(EVENTS):
+        name = _EVENT.fullmatch(key.removeprefix(EVENTS))
+        if name is None:
+            continue  # nothing of ours
+        kind = GONE if name["kind"] == "gone" else RESTORED
+        if run_id is None or kind == RESTORED or name["run"] == run_id:
+            events.append(EventFile(key, kind, int(name["order"])))
     return events
 
 
 def load_range_index(store: ObjectStore) -> dict[RangeId, str]:
     """Which pack holds the hashes of which range; empty when the cache is due to be made anew."""
-    keys = _index_keys(store)
+    keys = list(store.keys(f"{RANGE_CACHE}index-"))
     if len(keys) > _MOST_INDEXES:
-        store.delete_many(
-            [key for batch in store.list(RANGE_CACHE) for key in batch.column("key").to_pylist()]
-        )
+        store.delete_many(list(store.keys(RANGE_CACHE)))
         return {}
     index: dict[RangeId, str] = {}
     for key in keys:
@@ -157,11 +154,3 @@ def save_range_index(store: ObjectStore, run_id: str, packs: Mapping[RangeId, st
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
     store.write(f"{RANGE_CACHE}index-{run_id}.parquet", sink.getvalue().to_pybytes())
-
-
-def _index_keys(store: ObjectStore) -> list[str]:
-    return [
-        key
-        for batch in store.list(f"{RANGE_CACHE}index-")
-        for key in batch.column("key").to_pylist()
-    ]

@@ -250,9 +250,8 @@ def _planned_parts(store: ObjectStore, plan: Plan) -> list[Part]:
 def list_parts(store: ObjectStore, folder: str) -> list[Part]:
     """The Parquet files of a list of addresses, with what they hold."""
     parts = []
-    for batch in store.list(folder):
-        for key in batch.column("key").to_pylist():
-            if key.endswith(".parquet"):
-                rows = read_mark(store.read(key))
-                parts.append(Part(key, rows.num_rows, sum_of(rows, "size_bytes")))
+    for key in store.keys(folder):
+        if key.endswith(".parquet"):
+            rows = read_mark(store.read(key))
+            parts.append(Part(key, rows.num_rows, sum_of(rows, "size_bytes")))
     return parts

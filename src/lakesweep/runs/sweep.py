@@ -359,12 +359,7 @@ _OUTCOMES = (
 
 def _mark_files(context: RunContext, plan: Plan) -> list[str]:
     folder = mark_folder(plan.mark_id)
-    listed = [
-        key
-        for batch in context.store.list(folder)
-        for key in batch.column("key").to_pylist()
-        if key.endswith(".parquet")
-    ]
+    listed = [key for key in context.store.keys(folder) if key.endswith(".parquet")]
     if not listed:
         raise ConfigError(
             f"The mark {plan.mark_id} of {context.name} has no files any more in {folder}. Nothing was deleted. Mark again.",
@@ -387,10 +382,7 @@ def _carry_on(context: RunContext, plan: Plan, revived: Sequence[Part]) -> None:
     if saved is None:
         return
     failed = [
-        key
-        for batch in context.store.list(RunFolder(plan.run_id).ledger)
-        for key in batch.column("key").to_pylist()
-        if key.endswith(".parquet")
+        key for key in context.store.keys(RunFolder(plan.run_id).ledger) if key.endswith(".parquet")
     ]
     left = (*saved.files, *failed, *(part.key for part in revived))
     save_run(context.store, replace(saved, files=left))

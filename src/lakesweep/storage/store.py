@@ -83,6 +83,10 @@ class ObjectStore:
         scan = KeyRange(prefix, start_after, end_at)
         return merged_streams([lambda: self._scan(scan)], 1, _PAGES_AHEAD)
 
+    def keys(self, prefix: str = "") -> Iterator[str]:
+        """Only the keys of `list`, for folders that hold few."""
+        return (key for batch in self.list(prefix) for key in batch.column("key").to_pylist())
+
     def list_many(self, prefixes: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """(prefix, batch) for all prefixes, many at once; batches of different prefixes come interleaved."""
         ranges = [KeyRange(prefix) for prefix in prefixes]

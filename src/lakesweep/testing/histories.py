@@ -131,7 +131,7 @@ def expected_garbage(
     now: datetime,
 ) -> set[str]:
     """Listed under data/, and read by no branch and no retained commit. `commits` holds dangling ones too."""
-    listed = {key for batch in store.list("data/") for key in batch.column("key").to_pylist()}
+    listed = set(store.keys("data/"))
     live: set[str] = set()
     for branch in repo.branches():
         live |= set(addresses_read_by(repo, branch.id, namespace).values())

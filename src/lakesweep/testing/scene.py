@@ -226,7 +226,7 @@ class Scene:
     def marked(self, mark_id: str) -> set[str]:
         """The addresses that a mark names."""
         folder = mark_folder(MarkId(mark_id))
-        keys = [k for b in self.store.list(folder) for k in b.column("key").to_pylist()]
+        keys = list(self.store.keys(folder))
         return {
             a for k in keys for a in read_mark(self.store.read(k)).column("address").to_pylist()
         }

@@ -189,7 +189,7 @@ def _found_files(
 
 
 def _keys(store: ObjectStore, location: str) -> list[str]:
-    return [key for batch in store.list(location) for key in batch.column("key").to_pylist()]
+    return list(store.keys(location))
 
 
 def _rows_promised(repository: str, pages: list[PrepareUncommittedWire]) -> int | None:
