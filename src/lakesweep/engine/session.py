@@ -24,6 +24,7 @@ LOCAL_DEFAULTS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.showConsoleProgress": "false",
+    "spark.python.daemon.module": "lakesweep.engine.worker_daemon",
 }
 
 DEFAULTS = {

@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 
 # Without the JVM's second compiler a start costs half the CPU (6.5 s instead of 13 s on the machine it was measured
 # on). The JVM only schedules and moves packed cells here; `--conf spark.driver.extraJavaOptions=…` takes its place.
-_COMMON = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1"
+# Left to itself it takes a heap by the machine's size and fills it before it first cleans up.
+_COMMON = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -Xms64m"
 _QUIET = "-Xlog:disable -Xlog:all=off:stdout"
 
 
