@@ -11,6 +11,7 @@ from lakesweep.testing.servers.lakefs import RealLakeFS
 from lakesweep.testing.servers.minio import MinIOServer
 from lakesweep.testing.servers.postgres import PostgresServer
 from lakesweep.testing.servers.process import ServerError, ServerProcess, free_port
+from lakesweep.testing.servers.spark_cluster import SparkMaster, SparkWorker
 
 __all__ = [
     "AzuriteServer",
@@ -20,5 +21,7 @@ __all__ = [
     "RealLakeFS",
     "ServerError",
     "ServerProcess",
+    "SparkMaster",
+    "SparkWorker",
     "free_port",
 ]
