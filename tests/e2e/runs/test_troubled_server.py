@@ -50,12 +50,10 @@ TROUBLES: dict[str, Callable[[httpx.Request, Send], httpx.Response]] = {
     "500": lambda request, send: httpx.Response(500, json={"message": "broken"}),
     "403": lambda request, send: httpx.Response(403, json={"message": "no right"}),
     "404": lambda request, send: httpx.Response(404, json={"message": "not found"}),
-    "busy for good": lambda request, send: httpx.Response(503, json={"message": "later"}),
     "hang up": _hang_up,
     "lost answer": _lost_answer,
     "cut short": _cut,
     "a web page": lambda request, send: httpx.Response(200, text="<html>log in</html>"),
-    "no content": lambda request, send: httpx.Response(204),
     "an empty object": lambda request, send: httpx.Response(201, json={}),
     "lists emptied": _emptied,
 }
