@@ -16,7 +16,14 @@ from lakesweep.domain.durations import format_time
 from lakesweep.domain.java_patterns import compile_java_pattern
 from lakesweep.errors import ConfigError
 
-__all__ = ["CutoffPolicies", "CutoffPolicy", "parse_instant", "parse_policies", "parse_policy"]
+__all__ = [
+    "CutoffPolicies",
+    "CutoffPolicy",
+    "parse_instant",
+    "parse_java_duration",
+    "parse_policies",
+    "parse_policy",
+]
 
 _INT_RANGE = range(-(2**31), 2**31)
 _DURATION = re.compile(
@@ -131,6 +138,16 @@ def parse_instant(text: str) -> datetime:
         return local + -(-nanoseconds // 1000) * _MICROSECOND - offset
     except (ValueError, OverflowError) as error:
         raise _bad_time(text) from error
+
+
+def parse_java_duration(text: str) -> timedelta:
+    """Read a java.time.Duration such as `PT10S`."""
+    microseconds = _duration_microseconds(text.strip().upper())
+    if microseconds is None or abs(microseconds) > timedelta.max // _MICROSECOND:
+        raise ConfigError(
+            f"{text!r} is not a duration. Write one like PT10S or P1D.", kind="bad-duration"
+        )
+    return microseconds * _MICROSECOND
 
 
 def _bad_time(text: str) -> ConfigError:

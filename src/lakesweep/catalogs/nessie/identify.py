@@ -1,0 +1,149 @@
+"""Identify: which tables and views are live, by every reference of a Nessie catalog and its cut-off policy.
+
+The rule is `nessie-gc`'s. A reference's head is live; so is every older commit until the first that the policy cuts off.
+Live are the contents that live commits put, and all contents as they are at the last live commit. Nessie is only asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.history import (
+    DEFAULT_PAGES,
+    FORK_PAGES,
+    CommitHistory,
+    read_history,
+)
+from lakesweep.catalogs.nessie.live_contents import (
+    LiveReferences,
+    States,
+    dropped_tables,
+    other_contents,
+)
+from lakesweep.catalogs.nessie.liveness import find_live_commits
+from lakesweep.catalogs.nessie.values import CatalogConfig, Reference
+from lakesweep.domain.cutoff_policies import CutoffPolicies
+from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
+from lakesweep.errors import CatalogError
+
+__all__ = ["Identified", "identify"]
+
+logger = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """What is live. `references` makes its values anew each time it is gone through; there may be millions."""
+
+    references: Iterable[ContentReference]
+    heads: Mapping[str, str]  # "BRANCH main" → hash
+    others: tuple[OtherContent, ...]
+    dropped: tuple[DroppedTable, ...]
+    commits_read: int
+    commits_live: int
+    references_walked: int
+
+
+def identify(
+    client: NessieClient,
+    policies: CutoffPolicies,
+    *,
+    keep_state_at_cutoff: bool = False,
+    parallelism: int = 4,
+    on_progress: Callable[[int], object] | None = None,
+) -> Identified:
+    """Find all live contents of a catalog.
+
+    Args:
+        client: the server to ask.
+        policies: how old is too old, by the name of the reference.
+        keep_state_at_cutoff: also keep the state at the first commit that a time cuts off.
+        parallelism: how many references or states are read at the same time.
+        on_progress: called with the number of commits that came in.
+
+    Raises:
+        CatalogError: the server could not be asked, refused, or its answers can't be the whole truth.
+    """
+    config = client.config()
+    references = client.references()
+    default = _default_branch(client, config, references)
+    history = CommitHistory()
+    on_commits = on_progress or _nobody
+    # The default branch first, as nearly all others share its history and then stop where they meet it.
+    read_history(client, config, history, default, DEFAULT_PAGES, on_commits)
+
+    def read_fork(reference: Reference) -> None:
+        read_history(client, config, history, reference, FORK_PAGES, on_commits)
+
+    for _ in _in_parallel(read_fork, (r for r in references if r is not default), parallelism):
+        pass
+
+    heads = [
+        (number, policies.policy_for(reference.name))
+        for reference in references
+        if (number := history.number_of(reference.hash)) is not None
+    ]
+    live = find_live_commits(history, heads, keep_state_at_cutoff=keep_state_at_cutoff)
+
+    def read_state(number: int) -> tuple[int, States]:
+        contents = client.entries(history.hashes[number])
+        return number, tuple(history.intern(content) for content in contents)
+
+    states = dict(_in_parallel(read_state, sorted(live.states), parallelism))
+    logger.info(
+        "nessie %s: %d references, %d commits of which %d are live, %d full states",
+        *(client.uri, len(references), len(history), len(live), len(states)),
+    )
+    return Identified(
+        references=LiveReferences(history, live, states),
+        heads={str(reference): reference.hash for reference in references},
+        others=other_contents(history, live, states),
+        dropped=dropped_tables(history, live, states),
+        commits_read=len(history),
+        commits_live=len(live),
+        references_walked=len(references),
+    )
+
+
+def _default_branch(
+    client: NessieClient, config: CatalogConfig, references: Iterable[Reference]
+) -> Reference:
+    for reference in references:
+        if reference.name == config.default_branch and reference.kind == "BRANCH":
+            return reference
+    # Nessie leaves out what a user may not view, without a word.
+    raise CatalogError(
+        f"{client.uri} lists no branch {config.default_branch}, though that is its default branch. Nothing was concluded. "
+        "Check that the user may view every reference: the data of hidden ones would look like garbage.",
+        kind="catalog-nonsense",
+    )
+
+
+def _in_parallel(
+    work: Callable[[Item], Result], items: Iterable[Item], parallelism: int
+) -> Iterator[Result]:
+    """Results in the order of the items. The first failure ends it; what has not begun then never does."""
+    with ThreadPoolExecutor(max(1, parallelism), thread_name_prefix="nessie") as pool:
+        futures = [pool.submit(work, item) for item in items]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+            failed = next((f for f in futures if f.done() and f.exception() is not None), None)
+            if failed is not None:
+                failed.result()
+            for future in futures:
+                yield future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+def _nobody(commits: int) -> None:
+    """No one wants to know."""

@@ -1,0 +1,82 @@
+"""From live commits to what they hold: references to tables and views, contents of other kinds, and dropped tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lakesweep.catalogs.nessie.history import CommitHistory
+from lakesweep.catalogs.nessie.liveness import LiveCommits
+from lakesweep.catalogs.nessie.values import CatalogContent, TableState
+from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
+
+__all__ = ["LiveReferences", "States", "dropped_tables", "other_contents"]
+
+States = tuple[CatalogContent, ...]
+
+
+class LiveReferences:
+    """One reference for each content of each live commit or state, made while it is gone through."""
+
+    def __init__(
+        self, history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
+    ) -> None:
+        self._history = history
+        self._live = live
+        self._states = states
+
+    def __iter__(self) -> Iterator[ContentReference]:
+        for number, contents in _live_contents(self._history, self._live, self._states):
+            commit_id = self._history.hashes[number]
+            seen: dict[str, TableState] = {}
+            for content in contents:
+                # A commit's own puts are part of its state.
+                if isinstance(content, TableState) and content.content_id not in seen:
+                    seen[content.content_id] = content
+                    yield ContentReference(content[0], commit_id, *content[1:])
+
+
+def other_contents(
+    history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
+) -> tuple[OtherContent, ...]:
+    """Live contents that are neither tables nor views, each once, with all locations it has had."""
+    found: dict[str, OtherContent] = {}
+    for _, contents in _live_contents(history, live, states):
+        for content in contents:
+            if isinstance(content, OtherContent):
+                before = found.setdefault(content.content_id, content)
+                if before is not content:
+                    places = dict.fromkeys((*before.locations, *content.locations))
+                    found[content.content_id] = replace(before, locations=tuple(places))
+    return tuple(sorted(found.values(), key=lambda content: content.content_id))
+
+
+def dropped_tables(
+    history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
+) -> tuple[DroppedTable, ...]:
+    """Tables and views that some commit put and no live commit or state has, as they were put last."""
+    live_ids = {
+        content.content_id
+        for _, contents in _live_contents(history, live, states)
+        for content in contents
+    }
+    newest: dict[str, tuple[int, TableState]] = {}
+    for number, contents in enumerate(history.contents):
+        for content in contents:
+            if isinstance(content, TableState) and content.content_id not in live_ids:
+                known = newest.get(content.content_id)
+                # Of two of the same time the one with the smaller number is nearer to a head.
+                if known is None or history.times[number] > history.times[known[0]]:
+                    newest[content.content_id] = (number, content)
+    return tuple(DroppedTable(*newest[content_id][1]) for content_id in sorted(newest))
+
+
+def _live_contents(
+    history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
+) -> Iterator[tuple[int, Iterator[CatalogContent]]]:
+    """What each live commit put and, where it was read, the state at it."""
+    for number, is_live in enumerate(live.flags):
+        state = states.get(number, ())
+        if is_live or state:
+            own = history.contents[number] if is_live else ()
+            yield number, iter((*own, *state))

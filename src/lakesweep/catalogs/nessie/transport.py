@@ -1,0 +1,178 @@
+"""One road for every question to a Nessie server: credentials, timeouts, retries, and errors in our words.
+
+There is no method that sends anything but a GET, so nothing above can change a catalog.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from lakesweep.catalogs.nessie.authentication import authentication_of
+from lakesweep.catalogs.nessie.client_properties import ClientProperties
+from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
+
+__all__ = ["ReadOnlyTransport", "catalog_url", "nonsense"]
+
+logger = logging.getLogger(__name__)
+
+Wire = TypeVar("Wire", bound=BaseModel)
+
+_RETRIED_STATUSES = frozenset({429, 503})
+_MESSAGE_LIMIT = 300
+# The defaults of Nessie's own clients.
+_READ_SECONDS = 25.0
+_CONNECT_SECONDS = 5.0
+
+
+def catalog_url(uri: str) -> str:
+    """The base of all calls, without its closing slash; what can't be a Nessie v2 API is refused."""
+    url = uri.strip().rstrip("/")
+    parts = urlsplit(url)
+    shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        problem = "is not a URL"
+    elif parts.username is not None or parts.password is not None:
+        problem = "holds credentials, which belong into --nessie-option"
+    elif parts.query or parts.fragment:
+        problem = "has a query"
+    elif parts.path.endswith("/api/v1"):
+        problem = "names version 1 of the API, and lakesweep speaks version 2"
+    elif not parts.path:
+        problem = "has no path"
+    else:
+        return url
+    raise ConfigError(
+        f"The Nessie URI {shown} {problem}. Write one like http://localhost:19120/api/v2. No server was asked.",
+        kind="bad-endpoint",
+    )
+
+
+class ReadOnlyTransport:
+    """Asks, and asks again when the server was busy or out of reach. Safe for many threads."""
+
+    def __init__(
+        self,
+        uri: str,
+        properties: ClientProperties,
+        *,
+        retries: int,
+        sleep: Callable[[float], None],
+        http_transport: httpx.BaseTransport | None,
+    ) -> None:
+        self.url = catalog_url(uri)
+        self._retries = retries
+        self._sleep = sleep
+        headers = {"Accept": "application/json"}
+        if properties.flag("nessie.transport.disable-compression", False):
+            headers["Accept-Encoding"] = "identity"
+        redirects = (properties.get("nessie.http-redirects") or "NEVER").upper()
+        self._client = httpx.Client(
+            headers=headers,
+            transport=http_transport,
+            verify=not properties.flag("nessie.ssl.no-certificate-verification", False),
+            follow_redirects=redirects in ("NORMAL", "ALWAYS"),
+            timeout=httpx.Timeout(
+                properties.seconds("nessie.transport.read-timeout", _READ_SECONDS),
+                connect=properties.seconds("nessie.transport.connect-timeout", _CONNECT_SECONDS),
+            ),
+        )
+        self._auth = authentication_of(properties, self._client)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(
+        self, operation: str, path: Sequence[str], params: Mapping[str, str], model: type[Wire]
+    ) -> Wire:
+        """The answer as a value, or an error: nonsense never turns into a default."""
+        content = self._get(operation, path, params).content
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            problems = "; ".join(
+                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
+                for problem in error.errors(include_url=False, include_input=False)[:5]
+            )
+            raise nonsense(
+                operation, f"its answer is not what it should be ({problems})"
+            ) from error
+
+    def _get(
+        self, operation: str, path: Sequence[str], params: Mapping[str, str]
+    ) -> httpx.Response:
+        url = "/".join((self.url, *(quote(part, safe="") for part in path)))
+        for attempt in range(self._retries + 1):
+            is_last = attempt == self._retries
+            logger.debug("nessie GET %s: %s", url, operation)
+            try:
+                response = self._client.get(url, params=params, auth=self._auth)
+            except httpx.TransportError as error:
+                if is_last:
+                    raise self._unreachable(operation, error) from error
+                self._back_off(operation, attempt, type(error).__name__)
+                continue
+            if response.status_code in _RETRIED_STATUSES and not is_last:
+                asked = response.headers.get("retry-after", "")
+                self._back_off(operation, attempt, str(response.status_code), asked)
+                continue
+            return self._checked(operation, response)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _back_off(self, operation: str, attempt: int, why: str, asked: str = "") -> None:
+        # Full jitter, so that many walkers do not come back in step.
+        delay = random.uniform(0, min(20.0, 0.5 * 2**attempt))
+        if asked.isdigit():
+            delay = max(delay, min(float(asked), 60.0))
+        logger.info("nessie %s: %s, trying again in %.1f s", operation, why, delay)
+        self._sleep(delay)
+
+    def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
+        what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
+        return CatalogError(
+            f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). It was given up. "
+            "Check the URI, or raise nessie.transport.read-timeout.",
+            kind="catalog-unreachable",
+        )
+
+    def _checked(self, operation: str, response: httpx.Response) -> httpx.Response:
+        status = response.status_code
+        if status == 200:
+            return response
+        said = f"{operation}: {self.url} answered {status}{_server_message(response)}."
+        if status in (401, 403):
+            raise CatalogDeniedError(
+                f"{said} Nothing was concluded. Check nessie.authentication.*, and that its user may view every "
+                "reference, commit log and entry: what Nessie hides from a user would look like garbage."
+            )
+        if status == 404:
+            raise CatalogNotFoundError(
+                f"{said} Nothing was concluded. If a reference was deleted or moved meanwhile, start again."
+            )
+        raise CatalogError(f"{said} It was given up.", kind=f"http-{status}")
+
+
+def nonsense(operation: str, problem: str) -> CatalogError:
+    """An answer that can't be the whole truth."""
+    return CatalogError(
+        f"{operation}: {problem}. Nothing was concluded from it. "
+        "Check that the URI is a Nessie server's, and its version.",
+        kind="catalog-nonsense",
+    )
+
+
+def _server_message(response: httpx.Response) -> str:
+    """The server's own words, shortened and on one line."""
+    try:
+        message = json.loads(response.text)["message"]
+    except (ValueError, KeyError, TypeError):
+        return ""
+    printable = "".join(c if c.isprintable() else " " for c in str(message))
+    return f" ({printable[:_MESSAGE_LIMIT]})"
