@@ -30,7 +30,7 @@ from lakesweep.runs.work.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.runs.work.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import CANARY, RESTORED, AddressList, Reference
-from lakesweep.runs.work.sizes import Sizes
+from lakesweep.runs.work.suspects import Suspects
 from lakesweep.runs.work.verdicts import Judge
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ class Found:
     garbage: list[Part]
     young: list[Part]
     dated: dict[str, Tally]
-    unreferenced_sizes: Sizes  # of the garbage that no commit holds
+    suspects: Suspects
     notes: tuple[str, ...]
 
     def totals(self, kept: list[Part]) -> Totals:
@@ -126,7 +126,7 @@ class Hunt:
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
-        dated, old, young, sizes = self._date(judged.undated)
+        dated, old, young, suspects = self._date(judged.undated)
         return Found(
             flow=self._flow,
             listed=listed,
@@ -135,7 +135,7 @@ class Hunt:
             garbage=[*judged.garbage, *old],
             young=[*judged.young, *young],
             dated=dated,
-            unreferenced_sizes=judged.unreferenced_sizes | sizes,
+            suspects=judged.suspects | suspects,
             notes=self._notes,
         )
 
@@ -187,10 +187,12 @@ class Hunt:
             step.said = f"{listed.listed} in {len(slices.slices)} slices"
         return listed, slices
 
-    def _date(self, undated: list[Part]) -> tuple[dict[str, Tally], list[Part], list[Part], Sizes]:
+    def _date(
+        self, undated: list[Part]
+    ) -> tuple[dict[str, Tally], list[Part], list[Part], Suspects]:
         """Ask the store for the age of candidates from saved lists; those that are gone drop out."""
         if not undated:
-            return {}, [], [], Sizes()
+            return {}, [], [], Suspects()
         context = self._context
         scatter = Scatter(
             [part.key for part in undated],
@@ -212,8 +214,8 @@ class Hunt:
                 kind="not-conserved",
             )
         old = [*parts[dating.OLD], *parts[dating.EXPIRED]]
-        sizes = Sizes.union(row["sizes"] for row in rows if row["verdict"] == dating.OLD)
-        return tallies, old, parts[dating.YOUNG], sizes
+        suspects = Suspects.union(row["suspects"] for row in rows)
+        return tallies, old, parts[dating.YOUNG], suspects
 
 
 def _refuse_nothing_live(context: RunContext, live: LiveRead, judged: Judged) -> None:

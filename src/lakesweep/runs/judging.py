@@ -28,7 +28,7 @@ from lakesweep.runs.work.references import (
     Reference,
     read_references,
 )
-from lakesweep.runs.work.sizes import MOST_SIZES, Sizes
+from lakesweep.runs.work.suspects import MOST_SUSPECTS, Suspects
 from lakesweep.runs.work.verdicts import MET_SCHEMA, VERDICTS, Judge
 
 # A meeting holds both sides of its partition in memory (feasibility.md, section 7).
@@ -56,7 +56,7 @@ class Judged:
     ]  # ranges read afresh: where their hashes are now, and how many
     dead_canaries: Hashes
     staged_rows: int
-    unreferenced_sizes: Sizes  # of the garbage that no commit holds
+    suspects: Suspects
 
 
 def judge_candidates(
@@ -91,8 +91,8 @@ def judge_candidates(
         CELL_SCHEMA,
         tasks_for(len(candidates), slots, at_most=context.parallelism.partitions),
     )
-    # Hashes spread evenly: a partition with twice its share of sizes means that there are too many in all.
-    judge = replace(judge, most_sizes=2 * MOST_SIZES // partitions)
+    # Hashes spread evenly: a partition with twice its share of suspects means that there are too many in all.
+    judge = replace(judge, most_suspects=2 * MOST_SUSPECTS // partitions)
     met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
     return _add_up(met, references, candidates)
 
@@ -153,7 +153,7 @@ def _add_up(
         },
         dead_canaries=np.concatenate(dead) if dead else np.empty(0, dtype=np.uint64),
         staged_rows=sum(row["entries"] for row in counts if row["item"].startswith("staged:")),
-        unreferenced_sizes=Sizes.union(met.column("unreferenced_sizes").to_pylist()),
+        suspects=Suspects.union(met.column("suspects").to_pylist()),
     )
 
 

@@ -61,7 +61,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
     found = hunt.run(tuple(c.address for c in canaries))
     extra = find_unlisted_live(context, canaries, found.judged.dead_canaries)
     with context.phases.phase("verify") as step:
-        reuploads = find_reuploads(context, live, found.unreferenced_sizes)
+        reuploads = find_reuploads(context, live, found.suspects)
         if extra:
             reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
         garbage, kept = drop_reuploads(

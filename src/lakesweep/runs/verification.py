@@ -25,7 +25,7 @@ from lakesweep.runs.work.candidates import PlannedPart
 from lakesweep.runs.work.dating import DATED_SCHEMA, date_parts
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import CANARY, AddressList, Reference
-from lakesweep.runs.work.sizes import Sizes
+from lakesweep.runs.work.suspects import Suspects
 from lakesweep.runs.work.verdicts import Judge
 
 _MOST_NAMES = 1000
@@ -91,9 +91,9 @@ def verify_plan(
     save_range_index(
         context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
     )
-    old, absent, too_young, sizes = _date(context, plan, judged.undated, folder)
+    old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
     extra = find_unlisted_live(context, canaries, judged.dead_canaries)
-    reuploads = find_reuploads(context, live, judged.unreferenced_sizes | sizes)
+    reuploads = find_reuploads(context, live, judged.suspects | suspects)
     if extra:
         reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
     parts, kept = drop_reuploads(context, reuploads, [*judged.garbage, *old], folder)
@@ -112,13 +112,13 @@ def verify_plan(
 
 def _date(
     context: RunContext, plan: Plan, undated: Sequence[Part], folder: str
-) -> tuple[list[Part], list[Part], Tally, Sizes]:
+) -> tuple[list[Part], list[Part], Tally, Suspects]:
     """Rows whose age the mark does not vouch for, by the store's word: the old, the absent, and how many are young.
 
-    Last come the sizes of those old ones that no commit holds.
+    Last come the old ones as suspects.
     """
     if not undated:
-        return [], [], Tally(), Sizes()
+        return [], [], Tally(), Suspects()
     scatter = Scatter(
         [part.key for part in undated],
         partial(date_parts, context.target, folder, plan.cutoff),
@@ -143,8 +143,8 @@ def _date(
             f"Rows of mark {plan.mark_id} were lost while their age was looked up. Nothing more was deleted. Run again.",
             kind="not-conserved",
         )
-    sizes = Sizes.union(row["sizes"] for row in rows if row["verdict"] == dating.OLD)
-    return old, absent, young, sizes
+    suspects = Suspects.union(row["suspects"] for row in rows)
+    return old, absent, young, suspects
 
 
 def _names(context: RunContext, parts: Sequence[Part]) -> tuple[str, ...]:

@@ -150,6 +150,35 @@ def test_staged_reupload_of_identical_content_is_kept(new_user: NewUser, open_ru
     assert user.status("main", "same") == 200
 
 
+def test_reuploads_in_a_crowd_of_one_size_are_found_by_pages(
+    new_user: NewUser, open_run: OpenRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of the branch's listing, staged entries in between, and names whose order depends on how they are encoded."""
+    # It is not canaries who should find them.
+    monkeypatch.setattr("lakesweep.runs.canaries._CANARIES", 2)
+    user = new_user()
+    letters = ("a", "z", "é", "\uff5e", "\U0001f600")
+    paths = [f"{letter}/{number:03d} %2f+?" for letter in letters for number in range(12)]
+    for path in paths:
+        user.upload("main", path, "of one size")
+    user.commit("main")
+    user.branch("dev", "main")
+    again = [("main", paths[0]), ("main", paths[-1]), ("dev", paths[30]), ("dev", paths[47])]
+    for branch, path in again:
+        user.upload(branch, path, "of one size")
+    for letter in letters:
+        user.upload("dev", f"{letter}/005 staged", "of one size")
+    for number in range(5):
+        user.upload("main", f"orphan-{number}", "of one size")
+        user.delete("main", f"orphan-{number}")
+    wait_until_old()
+    context = open_run(user.repository)
+    record = run_gc(context, AT_ONCE, SweepRequest())
+    assert record.objects["deleted"] == 5
+    assert [user.status(branch, path) for branch, path in again] == [200] * 4
+    assert [user.status("dev", f"{letter}/005 staged") for letter in letters] == [200] * 5
+
+
 def test_without_rules_nothing_expires_and_uncommitted_garbage_goes(
     new_user: NewUser, open_run: OpenRun
 ) -> None:

@@ -7,9 +7,10 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.parts import PartWriter
-from lakesweep.runs.work.sizes import Sizes
+from lakesweep.runs.work.suspects import Suspects
 from lakesweep.runs.work.target import Target
 
 # Old rows are of two kinds: those that an expired commit holds, and the others.
@@ -22,7 +23,7 @@ DATED_SCHEMA = pa.schema(
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("written", pa.string()),  # newline-separated "key rows bytes"
-        pa.field("sizes", pa.binary()),  # of these rows, as Sizes
+        pa.field("suspects", pa.binary()),  # these rows, as Suspects; of the old alone
     ]
 )
 
@@ -59,14 +60,20 @@ def date_parts(
                     "objects": len(rows),
                     "bytes": sum(int(str(row["size_bytes"])) for row in rows),
                     "written": _write(target, folder, verdict, rows),
-                    "sizes": Sizes.of(
-                        pa.array([row["size_bytes"] for row in rows], pa.int64())
-                    ).encode(),
+                    "suspects": _suspects(verdict, rows),
                 }
                 for verdict, rows in split.items()
             ],
             schema=DATED_SCHEMA,
         )
+
+
+def _suspects(verdict: str, rows: list[dict[str, object]]) -> bytes:
+    if verdict not in (OLD, EXPIRED):
+        return Suspects().encode()
+    sizes = [row["size_bytes"] for row in rows] if verdict == OLD else []
+    hashes = hash_addresses(pa.array([row["address"] for row in rows], pa.string()))
+    return Suspects.of(hashes, pa.array(sizes, pa.int64())).encode()
 
 
 def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, object]]) -> str:

@@ -1,10 +1,12 @@
-"""Find paths whose entries have one of given sizes, and split garbage into what stays and what is kept."""
+"""Find where entries of given sizes lie, and split garbage into what stays and what is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,16 +14,21 @@ from lakesweep.domain.commits import RangeId
 from lakesweep.formats.ranges import read_range_addresses, read_range_records
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.parts import PartWriter
-from lakesweep.runs.work.sizes import Sizes
+from lakesweep.runs.work.suspects import Sizes
 from lakesweep.runs.work.target import Target
 
-MOST_LOOKUPS = 50_000
+# Requests to the server, in all: some minutes' worth.
+MOST_REQUESTS = 50_000
+# A page of a branch's listing costs the server as much as some twenty look-ups of single paths.
+_GAP = 50
 
-PATHS_SCHEMA = pa.schema(
+SPANS_SCHEMA = pa.schema(
     [
         pa.field("range_id", pa.string()),
-        pa.field("path", pa.string()),
-        pa.field("too_many", pa.bool_()),
+        pa.field("first", pa.string()),
+        pa.field("last", pa.string()),
+        pa.field("entries", pa.int64()),  # from first to last, both included
+        pa.field("is_hopeless", pa.bool_()),  # too many, or a path that can't be asked for
     ]
 )
 
@@ -47,30 +54,53 @@ class Reuploads:
         return bool(self.addresses) or bool(len(self.sizes)) or not self.sizes.is_complete
 
 
-def find_paths(target: Target, sizes: Sizes, ranges: Iterator[RangeId]) -> Iterator[pa.RecordBatch]:
-    """Work function: paths of entries with one of these sizes; it stops counting where the look-ups are too many."""
+def find_spans(target: Target, sizes: Sizes, ranges: Iterator[RangeId]) -> Iterator[pa.RecordBatch]:
+    """Work function: stretches of paths in which entries of these sizes lie close together."""
     store = target.open()
     wanted = {f"_lakefs/{range_id}": range_id for range_id in ranges}
+    requests = 0
     for key, data in store.read_many(list(wanted)):
         entries = read_range_addresses(data, expected_count=None)
-        matches = sizes.matches(entries.column("size").to_numpy())
-        if not matches.any():
+        at = np.flatnonzero(sizes.matches(entries.column("size").to_numpy()))
+        if not len(at):
             continue
-        too_many = int(matches.sum()) > MOST_LOOKUPS
-        paths = [
-            path.decode(errors="surrogateescape")
-            for (path, _), is_match in zip(read_range_records(data), matches, strict=True)
-            if is_match
-        ]
-        paths = paths[:1] if too_many else paths
-        yield pa.RecordBatch.from_pydict(
+        spans = close_together(at)
+        requests += len(spans)
+        rows = _named(data, wanted[key], spans) if requests <= MOST_REQUESTS else None
+        if rows is None:
+            hopeless = {"range_id": wanted[key], "entries": 0, "is_hopeless": True}
+            yield pa.RecordBatch.from_pylist([hopeless], schema=SPANS_SCHEMA)
+            return
+        yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
+
+
+def close_together(at: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(first, last) of each run of numbers with no large gap; the numbers ascend."""
+    cuts = np.flatnonzero(np.diff(at) > _GAP)
+    firsts = at[np.concatenate(([0], cuts + 1))]
+    lasts = at[np.concatenate((cuts, [len(at) - 1]))]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def _named(
+    data: bytes, range_id: RangeId, spans: list[tuple[int, int]]
+) -> list[dict[str, object]] | None:
+    """Spans by their paths; None where a path is no text, which no request can carry."""
+    wanted = {number for span in spans for number in span}
+    paths = {n: path for n, (path, _) in enumerate(read_range_records(data)) if n in wanted}
+    try:
+        return [
             {
-                "range_id": [wanted[key]] * len(paths),
-                "path": paths,
-                "too_many": [too_many] * len(paths),
-            },
-            schema=PATHS_SCHEMA,
-        )
+                "range_id": range_id,
+                "first": paths[first].decode(),
+                "last": paths[last].decode(),
+                "entries": last - first + 1,
+                "is_hopeless": False,
+            }
+            for first, last in spans
+        ]
+    except UnicodeDecodeError:
+        return None
 
 
 def split_parts(

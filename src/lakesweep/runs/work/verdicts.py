@@ -21,7 +21,7 @@ from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
 from lakesweep.runs.work.parts import PartWriter
-from lakesweep.runs.work.sizes import MOST_SIZES, Sizes
+from lakesweep.runs.work.suspects import MOST_SUSPECTS, Suspects
 from lakesweep.runs.work.target import Target
 
 Mask = npt.NDArray[np.bool_]
@@ -46,7 +46,7 @@ MET_SCHEMA = pa.schema(
         pa.field("undated_parts", pa.string()),
         pa.field("young_parts", pa.string()),
         pa.field("kept_parts", pa.string()),
-        pa.field("unreferenced_sizes", pa.binary()),  # of unreferenced garbage, as Sizes
+        pa.field("suspects", pa.binary()),  # the garbage, as Suspects
     ]
 )
 
@@ -73,7 +73,7 @@ class Judge:
         False  # true where the young stay even if no commit is to be kept
     )
     keep_live_rows: bool = False  # a sweep names what came back to life
-    most_sizes: int = MOST_SIZES
+    most_suspects: int = MOST_SUSPECTS
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
         """One partition's verdicts."""
@@ -108,8 +108,10 @@ class Judge:
             "kept_parts": self._write(rows, masks["live"], in_expired, "kept")
             if self.keep_live_rows
             else "",
-            "unreferenced_sizes": Sizes.of(
-                rows.column("size_bytes").filter(pa.array(masks["unreferenced"])), self.most_sizes
+            "suspects": Suspects.of(
+                hashes[garbage],
+                rows.column("size_bytes").filter(pa.array(masks["unreferenced"])),
+                self.most_suspects,
             ).encode(),
         }
         return pa.Table.from_pylist([result], schema=MET_SCHEMA)
