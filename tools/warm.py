@@ -20,6 +20,7 @@ from lakesweep.formats.ranges import (
     write_ranges,
 )
 from lakesweep.formats.values import join_value
+from lakesweep.formats.warmup import warm_up_iceberg
 from lakesweep.java import find_java_home
 from lakesweep.storage.s3_scan import scan_rows
 
@@ -44,7 +45,7 @@ def main() -> int:
 
 
 def compile_by_use() -> None:
-    """Write a small range and read it in every way; read a page of an S3 listing."""
+    """Write a small range and read it in every way; read a page of an S3 listing and an Avro file."""
     row = (
         b"<Contents><Key>a/b</Key><LastModified>2024-05-01T00:00:00.000Z</LastModified>"
         b"<ETag>&quot;e&quot;</ETag><Size>1</Size></Contents>"
@@ -52,6 +53,7 @@ def compile_by_use() -> None:
     assert scan_rows(row, 0, b"a/", is_encoded=True) is not None
     hash_addresses(pa.array(["data/slice/object"]))
     hash_addresses(pa.array(["data/slice/object"], pa.large_string()))
+    warm_up_iceberg()
     for written in write_ranges(sample_records(1000)):
         read_range_hashes(written.data, expected_count=written.count)
         read_range_addresses(written.data, expected_count=written.count)

@@ -68,6 +68,7 @@ def _hash_column(paths: pa.Array) -> tuple[Hashes, Flags]:
         paths.offset : paths.offset + len(paths) + 1
     ].astype(np.int64)
     data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
+    data.flags.writeable = False  # one type for compiled code, whoever made the column
     longest = int(np.diff(offsets).max())
     with np.errstate(over="ignore"):
         _hash_folded(data, offsets, np.empty(longest + _FILE.size, np.uint8), hashes, is_left)

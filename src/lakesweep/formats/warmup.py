@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lakesweep.formats.avro import read_columns
 from lakesweep.formats.entries import Entry
+from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import (
     open_range,
@@ -14,7 +16,7 @@ from lakesweep.formats.ranges import (
 )
 from lakesweep.formats.values import join_value
 
-__all__ = ["warm_up"]
+__all__ = ["warm_up", "warm_up_iceberg"]
 
 
 def warm_up() -> None:
@@ -25,3 +27,22 @@ def warm_up() -> None:
     read_range_addresses(written.data, expected_count=1)
     open_range(written.data).records()
     hash_addresses(pa.array([entry.address]))
+    warm_up_iceberg()
+
+
+def warm_up_iceberg() -> None:
+    """The same for what reads manifests and hashes their files: an Avro file of one object with one text."""
+    schema = b'{"type":"record","name":"r","fields":[{"name":"p","type":"string"}]}'
+    sync = bytes(16)
+    header = b"Obj\x01\x02" + _avro_text(b"avro.schema") + _avro_text(schema) + b"\x00" + sync
+    block = b"\x02" + _avro_text(_avro_text(b"s3a://lake/file")) + sync
+    hash_files(read_columns(header + block, ["p"], what="a sample").column("p"))
+
+
+def _avro_text(text: bytes) -> bytes:
+    doubled = 2 * len(text)  # lengths are zigzag numbers of seven bits a byte
+    return (
+        bytes([doubled]) + text
+        if doubled < 128
+        else bytes([doubled % 128 + 128, doubled // 128]) + text
+    )

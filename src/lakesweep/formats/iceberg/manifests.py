@@ -1,0 +1,138 @@
+"""Manifest lists and manifests: the paths they name, and nothing else of them.
+
+An Avro file does not say how many objects it has in all, so one cut off between two blocks looks whole. The manifest
+list tells how many entries each manifest has; who reads a manifest passes that number on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.errors import FormatError
+from lakesweep.formats.avro.container import Container, open_container
+from lakesweep.formats.avro.reader import columns_of
+from lakesweep.formats.damage import named_damage
+
+__all__ = ["ManifestList", "read_manifest", "read_manifest_list"]
+
+_KNOWN_VERSIONS = (b"1", b"2", b"3")
+_EXISTING, _ADDED, _DELETED = range(3)
+# Files were called data files before there were delete files; the numbers mean the same.
+_COUNTS = tuple(
+    (f"{status}_files_count", f"{status}_data_files_count")
+    for status in ("added", "existing", "deleted")
+)
+_LIST_COLUMNS = (
+    "manifest_path",
+    "manifest_length",
+    "key_metadata",
+    *(name for names in _COUNTS for name in names),
+)
+_MANIFEST_COLUMNS = ("status", "data_file.file_path")
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestList:
+    """The manifests of one snapshot, and what the list promises of each (None: it does not say)."""
+
+    paths: list[str]
+    counts: list[int | None]  # entries, the deleted ones too
+    lengths: list[int | None]  # bytes
+
+
+def read_manifest_list(data: bytes, what: str) -> ManifestList:
+    """The manifests that a manifest list names, data and deletes alike.
+
+    Args:
+        data: the whole file.
+        what: the file's name for messages.
+
+    Raises:
+        FormatError: damage, no manifest list, or manifests that are encrypted.
+    """
+    with named_damage(what):
+        batch = columns_of(_opened(data), _LIST_COLUMNS)
+        paths = _required(batch, "manifest_path", pa.string(), "manifest list")
+        keys = _optional(batch, "key_metadata", pa.binary())
+        if any(keys):
+            raise _error("it names encrypted manifests, which are not supported")
+        if not all(paths := paths.to_pylist()):
+            raise _error("it names a manifest without a path")
+        lengths = _optional(batch, "manifest_length", pa.int64())
+        return ManifestList(paths, _counts(batch), lengths)
+
+
+def read_manifest(data: bytes, what: str, *, expected_count: int | None) -> pa.StringArray:
+    """The files that a manifest's entries hold: those added or existing; deleted ones are not of this snapshot.
+
+    Args:
+        data: the whole file.
+        what: the file's name for messages.
+        expected_count: how many entries the manifest list promises, the deleted ones too.
+
+    Raises:
+        FormatError: damage, no manifest, another number of entries than promised, or an entry of unknown status.
+    """
+    with named_damage(what):
+        batch = columns_of(_opened(data), _MANIFEST_COLUMNS)
+        if expected_count is not None and expected_count != batch.num_rows:
+            raise _error(
+                f"it has {batch.num_rows} entries and its manifest list promises {expected_count}"
+            )
+        status = _required(batch, "status", pa.int32(), "manifest").to_numpy(zero_copy_only=False)
+        paths = _required(batch, "data_file.file_path", pa.string(), "manifest")
+        if np.any((status < _EXISTING) | (status > _DELETED)):
+            raise _error("an entry is of unknown status")
+        if pc.any(pc.equal(paths, "")).as_py():
+            raise _error("an entry names a file without a path")
+        is_live = status != _DELETED
+        return paths if is_live.all() else paths.filter(pa.array(is_live))
+
+
+def _opened(data: bytes) -> Container:
+    container = open_container(data)
+    version = container.metadata.get("format-version")
+    if version is not None and version not in _KNOWN_VERSIONS:
+        raise _error(f"its format version {version[:20]!r} is not known")
+    return container
+
+
+def _required(batch: pa.RecordBatch, column: str, type_: pa.DataType, kind: str) -> pa.Array:
+    found = batch.column(column)
+    if found.type != type_:
+        raise _error(f"it is no {kind}: its schema has no column {column} of type {type_}")
+    if found.null_count:
+        raise _error(f"its column {column} has a null in it")
+    return found
+
+
+def _optional(batch: pa.RecordBatch, column: str, *types: pa.DataType) -> list[Any]:
+    found = batch.column(column)
+    if found.type not in (pa.null(), *types):
+        raise _error(f"its column {column} is of the wrong type {found.type}")
+    values: list[Any] = found.to_pylist()
+    return values
+
+
+def _counts(batch: pa.RecordBatch) -> list[int | None]:
+    parts = [_either(batch, *names) for names in _COUNTS]
+    return [
+        None if added is None or existing is None or deleted is None else added + existing + deleted
+        for added, existing, deleted in zip(*parts, strict=True)
+    ]
+
+
+def _either(batch: pa.RecordBatch, name: str, old_name: str) -> list[int | None]:
+    """Numbers by their new name or their old one. Some writers put -1 where they did not count."""
+    now, then = (_optional(batch, one, pa.int32(), pa.int64()) for one in (name, old_name))
+    found = (b if a is None else a for a, b in zip(now, then, strict=True))
+    return [number if number is not None and number >= 0 else None for number in found]
+
+
+def _error(why: str) -> FormatError:
+    return FormatError(why, kind="damaged-manifest")

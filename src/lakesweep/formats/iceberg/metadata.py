@@ -1,0 +1,172 @@
+"""Table and view metadata: where a table lies and which files its snapshots begin with. All other fields are passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lakesweep.formats.damage import named_damage
+from lakesweep.formats.iceberg.documents import Document, metadata_error, read_document
+
+__all__ = [
+    "MetadataFiles",
+    "SnapshotFiles",
+    "TableMetadata",
+    "ViewMetadata",
+    "files_of",
+    "read_table_metadata",
+    "read_view_metadata",
+]
+
+_NEWEST_TABLE_VERSION = 3
+_NEWEST_VIEW_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFiles:
+    """The files that a snapshot names itself: a manifest list, or (version 1 only) manifests one by one."""
+
+    snapshot_id: int
+    manifest_list: str | None
+    manifests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """What a table's metadata file says about files."""
+
+    format_version: int
+    uuid: str | None
+    location: str
+    current_snapshot_id: int | None
+    snapshots: tuple[SnapshotFiles, ...]
+    statistics: tuple[tuple[int, str], ...]  # (snapshot id, path), those of partitions too
+    metadata_log: tuple[str, ...]  # earlier metadata files
+
+    def snapshot(self, snapshot_id: int) -> SnapshotFiles | None:
+        """The snapshot of this id, if the metadata lists it."""
+        return next((one for one in self.snapshots if one.snapshot_id == snapshot_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMetadata:
+    """What a view's metadata file says: a view has no files but that one."""
+
+    uuid: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataFiles:
+    """Live files named by the metadata itself. The metadata file is live too; lists and manifests name further ones."""
+
+    manifest_lists: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()  # of version 1, named without a list
+    others: tuple[str, ...] = ()  # statistics; they name nothing
+
+
+def read_table_metadata(data: bytes, what: str) -> TableMetadata:
+    """Read a table's `metadata.json`, gzipped or not.
+
+    Args:
+        data: the whole file.
+        what: the file's name for messages.
+
+    Raises:
+        FormatError: damage, a version that is not known, or a shape that is not as specified.
+    """
+    with named_damage(what):
+        document = read_document(data)
+        version = document.number("format-version")
+        if not 1 <= version <= _NEWEST_TABLE_VERSION:
+            raise metadata_error(f"its format version {version} is not known")
+        if "view-uuid" in document or "last-column-id" not in document:
+            raise metadata_error("it is not the metadata of a table")
+        current = document.number_or_none("current-snapshot-id")
+        return TableMetadata(
+            format_version=version,
+            uuid=document.text("table-uuid")
+            if version > 1
+            else document.text_or_none("table-uuid"),
+            location=document.text("location"),
+            current_snapshot_id=None if current == -1 else current,
+            snapshots=_snapshots(document),
+            statistics=tuple(
+                (one.number("snapshot-id"), one.text("statistics-path"))
+                for field in ("statistics", "partition-statistics")
+                for one in document.documents(field)
+            ),
+            metadata_log=tuple(
+                one.text("metadata-file") for one in document.documents("metadata-log")
+            ),
+        )
+
+
+def read_view_metadata(data: bytes, what: str) -> ViewMetadata:
+    """The same for a view."""
+    with named_damage(what):
+        document = read_document(data)
+        version = document.number("format-version")
+        if not 1 <= version <= _NEWEST_VIEW_VERSION:
+            raise metadata_error(f"its format version {version} is not known for views")
+        if "view-uuid" not in document:
+            raise metadata_error("it is not the metadata of a view")
+        return ViewMetadata(document.text("view-uuid"), document.text("location"))
+
+
+def files_of(
+    metadata: TableMetadata, snapshot_id: int, *, all_snapshots: bool = False
+) -> MetadataFiles:
+    """The files of one snapshot, or of all that the metadata lists.
+
+    Args:
+        metadata: what the referenced metadata file says.
+        snapshot_id: the snapshot that the catalog names; below 0 means the metadata's current one. An id that the
+            metadata does not list has no files, as in nessie-gc.
+        all_snapshots: take every snapshot and all statistics.
+
+    Raises:
+        FormatError: the current snapshot is asked for and the metadata does not list it.
+    """
+    if all_snapshots:
+        return _files(metadata.snapshots, tuple(path for _, path in metadata.statistics))
+    wanted: int | None = snapshot_id
+    if snapshot_id < 0:
+        wanted = metadata.current_snapshot_id
+        if wanted is not None and metadata.snapshot(wanted) is None:
+            raise metadata_error(
+                f"metadata of the table at {metadata.location} does not list its current snapshot "
+                f"{wanted}; nothing was deleted. Repair the table, or give up its content."
+            )
+    snapshot = None if wanted is None else metadata.snapshot(wanted)
+    if snapshot is None:
+        return MetadataFiles()
+    return _files((snapshot,), tuple(path for id_, path in metadata.statistics if id_ == wanted))
+
+
+def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:
+    snapshots = tuple(_snapshot(one) for one in document.documents("snapshots"))
+    if len({one.snapshot_id for one in snapshots}) != len(snapshots):
+        raise metadata_error("it lists two snapshots of one id")
+    return snapshots
+
+
+def _snapshot(document: Document) -> SnapshotFiles:
+    snapshot_id = document.number("snapshot-id")
+    manifest_list = document.text_or_none("manifest-list")
+    if manifest_list is not None:
+        # As Iceberg does: a list, where there is one, is all that counts.
+        return SnapshotFiles(snapshot_id, manifest_list)
+    if "manifests" not in document:
+        raise metadata_error(f"its snapshot {snapshot_id} names no manifests")
+    return SnapshotFiles(snapshot_id, None, tuple(document.texts("manifests")))
+
+
+def _files(snapshots: tuple[SnapshotFiles, ...], statistics: tuple[str, ...]) -> MetadataFiles:
+    lists = (one.manifest_list for one in snapshots if one.manifest_list is not None)
+    manifests = (path for one in snapshots for path in one.manifests)
+    return MetadataFiles(_distinct(lists), _distinct(manifests), _distinct(statistics))
+
+
+def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(paths))
