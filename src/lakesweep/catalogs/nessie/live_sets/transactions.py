@@ -1,0 +1,103 @@
+"""Transactions on the live sets' tables: reading, streaming, writing while a set has a status, taking a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Select, TableClause, select, update
+
+from lakesweep.catalogs.nessie.live_sets import statuses
+from lakesweep.catalogs.nessie.live_sets.connecting import is_mysql, translated
+from lakesweep.catalogs.nessie.live_sets.rows import naive_utc
+from lakesweep.catalogs.nessie.live_sets.tables import LIVE_SET_ROWS
+from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus
+
+__all__ = ["Transactions"]
+
+
+class Transactions:
+    """Each block is one transaction: committed when it ends, undone when it raises."""
+
+    def __init__(self, engine: Engine, *, fetch_size: int) -> None:
+        self.engine = engine
+        self._fetch_size = max(fetch_size, 1)
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        with translated(self.engine), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        with (
+            translated(self.engine),
+            self.engine.connect().execution_options(is_writer=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def writing_while(
+        self, live_set_id: LiveSetId, status: LiveSetStatus, doing: str
+    ) -> Iterator[Connection]:
+        """Write to a set that has to have this status."""
+        with self.writing() as connection:
+            actual = _status(connection, live_set_id)
+            if actual != status:
+                raise statuses.wrong_status(live_set_id, doing, {status}, actual)
+            yield connection
+
+    @contextmanager
+    def moving(
+        self, live_set_id: LiveSetId, step: statuses.Transition, **values: object
+    ) -> Iterator[Connection]:
+        """Take a step, and with it whatever the block writes. Of two that race, one is refused."""
+        columns = LIVE_SET_ROWS.c
+        with self.writing() as connection:
+            moved = connection.execute(
+                update(LIVE_SET_ROWS)
+                .where(columns.live_set_id == live_set_id, columns.set_status.in_(step.sources))
+                .values(
+                    set_status=step.target.value,
+                    # To itself: on older MariaDB servers, a table of nessie-gc's would set it to now.
+                    identify_started=columns.identify_started,
+                    **values,
+                )
+            )
+            if moved.rowcount != 1:
+                actual = _status(connection, live_set_id)
+                raise statuses.wrong_status(live_set_id, step.doing, step.sources, actual)
+            yield connection
+
+    def move(self, live_set_id: LiveSetId, step: statuses.Transition, **values: object) -> None:
+        """Take a step and nothing else."""
+        with self.moving(live_set_id, step, **values):
+            pass
+
+    def stream(self, live_set_id: LiveSetId, table: TableClause, *order: str) -> Iterator[Any]:
+        """A set's rows of one table, some at a time. A set that is deleted meanwhile is an error, not an end."""
+        query: Select[Any] = select(table).where(table.c.live_set_id == live_set_id)
+        with self.reading() as connection:
+            found = connection.execution_options(
+                stream_results=True, yield_per=self._fetch_size
+            ).execute(query.order_by(*(table.c[name] for name in order)))
+            yield from found
+            _status(connection, live_set_id)
+
+    def column_time(self, time: datetime) -> datetime:
+        """An instant for a zone-less column. MySQL would round to the next second; a time is never made later."""
+        value = naive_utc(time)
+        return value.replace(microsecond=0) if is_mysql(self.engine) else value
+
+
+def _status(connection: Connection, live_set_id: LiveSetId) -> str:
+    columns = LIVE_SET_ROWS.c
+    found = connection.execute(
+        select(columns.set_status).where(columns.live_set_id == live_set_id)
+    ).first()
+    if found is None:
+        raise statuses.no_such_live_set(live_set_id)
+    return str(found[0])
