@@ -16,6 +16,7 @@ from lakesweep.cli.doctor import doctor
 from lakesweep.cli.gc import gc
 from lakesweep.cli.job import job
 from lakesweep.cli.mark import mark
+from lakesweep.cli.nessie.app import nessie_app
 from lakesweep.cli.options import EXIT_STATUSES
 from lakesweep.cli.restore import restore
 from lakesweep.cli.rules import rules_app
@@ -57,6 +58,7 @@ app.command("restore")(restore)
 app.add_typer(rules_app, name="rules")
 app.add_typer(runs_app, name="runs")
 app.command("doctor")(doctor)
+app.add_typer(nessie_app, name="nessie")
 app.add_typer(config_app, name="config")
 app.command("job")(job)
 app.command("version")(show_version)
@@ -104,7 +106,10 @@ def guarded(command: Callable[[], object]) -> int:
         _tell_bug(error)
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
-        _tell("lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on.")
+        _tell(
+            "lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on; on a live set of "
+            "Nessie, the same `lakesweep nessie` command."
+        )
     return status if isinstance(status, int) else 0
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import typer
 
 from lakesweep.secrets import known_secrets
 
-__all__ = ["print_json", "print_table", "print_text"]
+__all__ = ["print_json", "print_json_parts", "print_table", "print_text"]
 
 
 def print_text(text: str) -> None:
@@ -20,6 +20,19 @@ def print_text(text: str) -> None:
 def print_json(value: object) -> None:
     """A result for programs: one JSON document."""
     typer.echo(json.dumps(known_secrets.mask_json(value), indent=2, ensure_ascii=False))
+
+
+def print_json_parts(head: Mapping[str, object], lists: Mapping[str, Iterable[object]]) -> None:
+    """One JSON document with long lists behind its other values, written item by item."""
+    whole = json.dumps(known_secrets.mask_json(dict(head)), indent=2, ensure_ascii=False)
+    typer.echo(whole.removesuffix("\n}"), nl=False)
+    for name, items in lists.items():
+        typer.echo(f",\n  {json.dumps(name)}: [", nl=False)
+        for number, item in enumerate(items):
+            text = json.dumps(known_secrets.mask_json(item), ensure_ascii=False)
+            typer.echo(f"{',' if number else ''}\n    {text}", nl=False)
+        typer.echo("\n  ]", nl=False)
+    typer.echo("\n}")
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import OutputSettings, Settings
 
-__all__ = ["Asked", "refuse_switched_off", "run_and_show", "show_record", "start_engine"]
+__all__ = [
+    "Asked",
+    "refuse_switched_off",
+    "run_and_show",
+    "show_record",
+    "show_unfinished",
+    "shown_bars",
+    "start_engine",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +50,7 @@ def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], 
     try:
         with (
             LateEngine(lambda: start_engine(settings, phases)) as engine,
-            open_run(settings, asked.repository, engine, _bars(settings.output)) as context,
+            open_run(settings, asked.repository, engine, shown_bars(settings.output)) as context,
         ):
             phases = context.phases
             record = work(context)
@@ -120,7 +128,7 @@ def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool =
             )
 
 
-def _bars(output: OutputSettings) -> Progress | None:
+def shown_bars(output: OutputSettings) -> Progress | None:
     """Bars where somebody looks on; None leaves one log line for each phase."""
     if not output.show_progress or not sys.stderr.isatty():
         return None

@@ -9,14 +9,14 @@ from lakesweep.domain.durations import format_time
 from lakesweep.progress import human_bytes
 from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
 
-__all__ = ["run_text", "runs_table"]
+__all__ = ["details", "run_text", "runs_table", "tree", "whole_seconds"]
 
 _MOST_EXAMPLES = 5
 
 
 def run_text(record: RunRecord) -> str:
     """The whole record for a person."""
-    parts = [_head(record), *_numbers(record), *_details(record), *_next(record)]
+    parts = [_head(record), *_numbers(record), *details(record), *_next(record)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -29,7 +29,7 @@ def runs_table(records: Sequence[RunRecord]) -> list[tuple[str, ...]]:
             (
                 record.run_id,
                 record.mark_id,
-                _time(record.started_at),
+                whole_seconds(record.started_at),
                 record.what,
                 record.flow,
                 record.status.value,
@@ -57,10 +57,12 @@ def _head(record: RunRecord) -> str:
         commits = f"{record.retained_commits:,} retained, {record.expired_commits:,} expired"
         rows.append(("commits", commits))
     if record.cutoff is not None:
-        rows.append(("cut-off", f"{_time(record.cutoff)}; what was written since is not touched"))
-    rows.append(("began", _time(record.started_at)))
+        rows.append(
+            ("cut-off", f"{whole_seconds(record.cutoff)}; what was written since is not touched")
+        )
+    rows.append(("began", whole_seconds(record.started_at)))
     if record.finished_at is not None:
-        rows.append(("ended", _time(record.finished_at)))
+        rows.append(("ended", whole_seconds(record.finished_at)))
     return "\n".join(f"{name:<11} {value}" for name, value in rows)
 
 
@@ -89,14 +91,14 @@ def _rules(record: RunRecord) -> str:
 def _numbers(record: RunRecord) -> Iterator[str]:
     """One tree: what was listed, what of it is garbage and why, and what became of that."""
     if record.flow in (BACKUP, RESTORE):
-        yield "\n".join(_tree(record, "garbage", "named by the mark", _COPIED))
+        yield "\n".join(tree(record, "garbage", "named by the mark", _COPIED))
         return
     if record.objects["listed"]:
-        yield "\n".join(_tree(record, "listed", "in the storage namespace", _LISTED))
+        yield "\n".join(tree(record, "listed", "in the storage namespace", _LISTED))
     if record.objects["garbage"]:
-        yield "\n".join(_tree(record, "garbage", "why", _GARBAGE))
+        yield "\n".join(tree(record, "garbage", "why", _GARBAGE))
         if _was_swept(record):
-            yield "\n".join(_tree(record, "garbage", "what became of it", _SWEPT))
+            yield "\n".join(tree(record, "garbage", "what became of it", _SWEPT))
 
 
 _LISTED = (
@@ -129,7 +131,7 @@ def _was_swept(record: RunRecord) -> bool:
     return any(record.objects[name] for name, _ in _SWEPT)
 
 
-def _tree(
+def tree(
     record: RunRecord, whole: str, what: str, lines: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
     """A sum and its parts; parts of nothing are left out."""
@@ -145,7 +147,8 @@ def _row(label: str, record: RunRecord, name: str, said: str) -> str:
     return f"{label:<16}{record.objects[name]:>12,}  {size:>11}  {said}".rstrip()
 
 
-def _details(record: RunRecord) -> Iterator[str]:
+def details(record: RunRecord) -> Iterator[str]:
+    """Names of what was protected, kept or failed, and the notes."""
     for reason, keys in record.protected.items():
         yield _examples(f"protected ({reason})", keys)
     if record.revived:
@@ -171,5 +174,6 @@ def _next(record: RunRecord) -> Iterator[str]:
         yield f"next        lakesweep runs resume {name} {record.run_id}"
 
 
-def _time(time: datetime) -> str:
+def whole_seconds(time: datetime) -> str:
+    """A time as people read it."""
     return format_time(time.replace(microsecond=0))

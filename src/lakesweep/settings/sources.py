@@ -39,7 +39,7 @@ class Found:
 
 # Variables with our prefix that are no settings of the collector.
 _OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG")
-_OTHER_PREFIXES = ("LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
+_OTHER_PREFIXES = ("LAKESWEEP_NESSIE_", "LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
 
 _LAKECTL_VARIABLES = {
     "endpoint_url": "LAKECTL_SERVER_ENDPOINT_URL",

@@ -9,7 +9,7 @@ from lakesweep.settings.sources import Rank
 from lakesweep.settings.values import SettingValue
 from lakesweep.storage import StorageOptions
 
-__all__ = ["Layer", "merge_storage_options"]
+__all__ = ["Layer", "merge_storage_options", "over"]
 
 Layer = tuple[Rank, Mapping[str, tuple[str, str]]]  # option → (where, text)
 
@@ -34,10 +34,9 @@ def merge_storage_options(
     for _, layer in sorted(layers, key=lambda pair: pair[0], reverse=True):
         for group in _TOGETHER:
             if any(name in layer for name in group):
-                options = dataclasses.replace(options, **dict.fromkeys(group))  # type: ignore[arg-type]
                 for name in group:
                     sources.pop(name, None)
-        options = options.with_values({name: text for name, (_, text) in layer.items()})
+        options = over(options, {name: text for name, (_, text) in layer.items()})
         sources |= {name: where for name, (where, _) in layer.items()}
     shown = options.masked()
     return options, [
@@ -45,6 +44,14 @@ def merge_storage_options(
         for name in sorted(sources)
         if name in shown
     ]
+
+
+def over(options: StorageOptions, values: Mapping[str, str]) -> StorageOptions:
+    """The options with these over them; what belongs together is taken from one place only."""
+    for group in _TOGETHER:
+        if any(name in values for name in group):
+            options = dataclasses.replace(options, **dict.fromkeys(group))  # type: ignore[arg-type]
+    return options.with_values(values)
 
 
 def _set_names(options: StorageOptions) -> list[str]:

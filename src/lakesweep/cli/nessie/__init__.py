@@ -1,0 +1,1 @@
+"""`lakesweep nessie`: the commands of nessie-gc, one file each."""

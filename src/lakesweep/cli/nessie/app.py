@@ -1,0 +1,99 @@
+"""`lakesweep nessie`: the commands of nessie-gc, with its aliases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from lakesweep.cli.nessie.deferred_deletes import deferred_deletes
+from lakesweep.cli.nessie.delete import delete
+from lakesweep.cli.nessie.expire import expire
+from lakesweep.cli.nessie.gc import gc
+from lakesweep.cli.nessie.list_deferred import list_deferred
+from lakesweep.cli.nessie.list_sets import list_sets
+from lakesweep.cli.nessie.mark_live import mark_live
+from lakesweep.cli.nessie.options import Version
+from lakesweep.cli.nessie.show import show
+from lakesweep.cli.nessie.sql_schema import create_sql_schema, show_sql_create_schema_script
+from lakesweep.cli.nessie.words import NessieCommand, NessieGroup
+from lakesweep.cli.options import EXIT_STATUSES
+from lakesweep.errors import ConfigError
+
+__all__ = ["nessie_app"]
+
+_VARIABLES = (
+    "An option of nessie-gc may also be given as NESSIE_GC_ and its name, such as NESSIE_GC_JDBC_PASSWORD for "
+    "--jdbc-password; the command line wins. Those of lakesweep's own are LAKESWEEP_NESSIE_ and the name. Where one of "
+    "several must be chosen (--inmemory or a database, the live set's id), at least one of them stands on the command "
+    "line: --jdbc is enough for a database. @FILE stands for the words in a file. "
+)
+
+nessie_app = typer.Typer(
+    cls=NessieGroup,
+    no_args_is_help=True,
+    help="Garbage collection for Nessie catalogs: the commands, options and variables of nessie-gc.",
+    epilog=_VARIABLES + EXIT_STATUSES.replace("`lakesweep runs resume`", "the same `expire`"),
+)
+
+
+@nessie_app.callback()
+def nessie(version: Version = False) -> None:
+    """Garbage collection for Nessie catalogs."""
+
+
+def _help(
+    context: typer.Context,
+    command: Annotated[str | None, typer.Argument(metavar="[COMMAND]")] = None,
+) -> None:
+    """Show the help of all commands, or of one."""
+    group = context.parent
+    assert group is not None
+    if command is None:
+        typer.echo(group.get_help())
+        return
+    found = group.command.get_command(group, command)  # type: ignore[attr-defined]
+    if found is None:
+        group.fail(f"No such command {command!r}.")
+    with found.make_context(command, [], parent=group, resilient_parsing=True) as inner:
+        typer.echo(inner.get_help())
+
+
+def _completion_script(
+    output_file: Annotated[str | None, typer.Option("--output-file", "-O", metavar="FILE")] = None,
+    version: Version = False,
+) -> None:
+    """Not there: lakesweep writes no completion script."""
+    raise ConfigError(
+        "lakesweep has no completion script. Nothing was written.", kind="no-completion-script"
+    )
+
+
+def _show_licenses(version: Version = False) -> None:
+    """Say under which licence lakesweep is, and where those of the packages it uses are found."""
+    typer.echo(
+        "lakesweep: Apache License 2.0. It carries no other software with it; what it uses is installed as packages "
+        "of their own, whose licences `pip show PACKAGE` names."
+    )
+
+
+def _add(command: Callable[..., None], name: str, *aliases: str) -> None:
+    nessie_app.command(name, cls=NessieCommand)(command)
+    for alias in aliases:
+        nessie_app.command(alias, cls=NessieCommand, hidden=True)(command)
+
+
+_add(mark_live, "mark-live", "identify", "mark")
+_add(expire, "expire", "sweep")
+_add(gc, "gc")
+_add(list_sets, "list")
+_add(show, "show")
+_add(list_deferred, "list-deferred")
+_add(deferred_deletes, "deferred-deletes")
+_add(delete, "delete")
+_add(create_sql_schema, "create-sql-schema")
+_add(show_sql_create_schema_script, "show-sql-create-schema-script")
+_add(_show_licenses, "show-licenses")
+nessie_app.command("completion-script", hidden=True)(_completion_script)
+nessie_app.command("help")(_help)

@@ -1,0 +1,164 @@
+"""From what was given to what a run is asked. Everything that can be wrong with a value is found here, before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.parsing import (
+    ShownZone,
+    count,
+    instant,
+    machine_zone,
+    probability,
+    zone,
+    zoned_time,
+)
+from lakesweep.domain.cutoff_policies import parse_policies, parse_policy
+from lakesweep.domain.durations import format_duration, parse_duration
+from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lakesweep.catalogs.nessie.client import NessieClient
+    from lakesweep.runs.nessie.requests import ExpireRequest, MarkRequest
+
+__all__ = [
+    "deferred_request",
+    "expire_request",
+    "mark_request",
+    "nessie_client",
+    "reverifying_client",
+    "shown_zone",
+]
+
+_CLIENTS = ("JavaHttp", "URLConnection", "ApacheHttp", "HTTP")
+_HTTP_BUILDERS = "org.projectnessie.client.http."
+_SHORTEST_SAFE_GRACE = timedelta(hours=24)
+
+
+def shown_zone(given: Given) -> ShownZone:
+    """The zone that times are shown in."""
+    return given.read("time_zone", zone) or machine_zone()
+
+
+def mark_request(given: Given) -> MarkRequest:
+    """What the options ask of a mark. A wrong policy is found here, before there is a live set."""
+    from lakesweep.runs.nessie.requests import MarkRequest
+
+    reference_time = given.read("cutoff_ref_time", zoned_time) or datetime.now(UTC)
+    default = given.must_read("default_cutoff", str.strip)
+    given.read("default_cutoff", lambda text: parse_policy(text, reference_time))
+    texts = tuple(given.pairs("cutoff").items())
+    try:
+        policies = parse_policies(default, texts, reference_time)
+    except ConfigError as error:
+        raise ConfigError(
+            f"{given.where('cutoff')}: {error.message} Nothing was touched.", kind=error.kind
+        ) from None
+    return MarkRequest(
+        policies=policies,
+        reference_time=reference_time,
+        default_policy=default,
+        policy_texts=texts,
+        keep_state_at_cutoff=given.switch("keep_state_at_cutoff"),
+        parallelism=given.must_read("identify_parallelism", count(1)),
+    )
+
+
+def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> ExpireRequest:
+    """What the options ask of a sweep of that live set."""
+    from lakesweep.runs.nessie.requests import ExpireRequest
+
+    _check_sweep_options(given)
+    return ExpireRequest(
+        live_set_id=live_set_id,
+        defer=defer,
+        max_file_modification=given.read("max_file_modification", instant),
+        grace=_grace(given),
+        keep_all_snapshots=given.switch("keep_all_snapshots"),
+        give_up=frozenset(given.values("give_up")),
+        max_delete_share=given.read("max_delete_share", _percent),
+        confirm=given.text("confirm"),
+        parallelism=given.must_read("expiry_parallelism", count(1)),
+    )
+
+
+def deferred_request(given: Given, live_set_id: LiveSetId) -> ExpireRequest:
+    """What the options ask of the deletion of recorded files; their age was judged when they were recorded."""
+    from lakesweep.runs.nessie.requests import ExpireRequest
+
+    return ExpireRequest(
+        live_set_id=live_set_id,
+        keep_all_snapshots=given.switch("keep_all_snapshots"),
+        give_up=frozenset(given.values("give_up")),
+    )
+
+
+def _check_sweep_options(given: Given) -> None:
+    """Options that mean nothing here are still read, so that a wrong one does not go unseen."""
+    given.must_read("expected_file_count", count(1))
+    given.must_read("fpp", probability)
+    given.must_read("allowed_fpp", probability)
+
+
+@contextmanager
+def nessie_client(given: Given) -> Iterator[NessieClient]:
+    """A client of the catalog, closed with the block."""
+    from lakesweep.catalogs.nessie.client import NessieClient
+
+    _check_client_names(given)
+    uri = given.must_read("uri", str.strip)
+    with NessieClient(uri, given.pairs("nessie_option")) as client:
+        yield client
+
+
+@contextmanager
+def reverifying_client(given: Given) -> Iterator[NessieClient | None]:
+    """A client where a URI is given; None leaves a sweep to what its mark found."""
+    if not given.is_given("uri"):
+        yield None
+        return
+    with nessie_client(given) as client:
+        yield client
+
+
+def _check_client_names(given: Given) -> None:
+    """Java's clients are named in scripts; ours takes the place of those that speak HTTP."""
+    name, builder = given.text("nessie_client"), given.text("nessie_api")
+    if name is not None and name not in _CLIENTS:
+        raise _no_such_client(given.where("nessie_client"), name, _CLIENTS)
+    if builder is not None and not builder.startswith(_HTTP_BUILDERS):
+        raise _no_such_client(given.where("nessie_api"), builder, [f"{_HTTP_BUILDERS}…"])
+
+
+def _no_such_client(where: str, name: str, known: Sequence[str]) -> ConfigError:
+    return ConfigError(
+        f"{where} {name}: Java classes can't be loaded here. Nothing was touched. Leave it out; {', '.join(known)} "
+        "are accepted and mean lakesweep's own client.",
+        kind="no-such-client",
+    )
+
+
+def _grace(given: Given) -> timedelta:
+    grace = given.must_read("grace", parse_duration)
+    if grace < _SHORTEST_SAFE_GRACE and not given.is_on_command_line("grace"):
+        raise ConfigError(
+            f"{given.where('grace')}: a grace period below {format_duration(_SHORTEST_SAFE_GRACE)} works on the "
+            "command line only, because it lowers a guard. Nothing was touched.",
+            kind="command-line-only",
+        )
+    return grace
+
+
+def _percent(text: str) -> float:
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise ConfigError(f"{text!r} is not a percentage from 0 to 100.", kind="bad-number")
+    return number

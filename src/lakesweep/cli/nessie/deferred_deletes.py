@@ -1,0 +1,50 @@
+"""`lakesweep nessie deferred-deletes`: delete the files that an earlier sweep recorded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.asking import deferred_request, reverifying_client, shown_zone
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.options import nessie_command
+from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.sweeping import opened_context, run_and_show
+from lakesweep.cli.nessie.telling import deferred_line
+from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["deferred_deletes"]
+
+
+@nessie_command(
+    *("storage", "jdbc", "zone", "id", "files", "nessie", "keep", "work"),
+    more=("spark", "storage", "output"),
+    reverifies=True,
+)
+def deferred_deletes(*, given: Given, settings: Settings) -> None:
+    """Delete the files that `expire --defer-deletes` recorded.
+
+    A file that was written anew since is kept. With --uri, Nessie is asked again, and what became live since the
+    mark is kept. A second run says what was gone already.
+    """
+    from lakesweep.runs.nessie.deferred import delete_deferred
+
+    shown_zone(given)
+    database, live_set_id = chosen_database(given), named_live_set(given)
+    request = deferred_request(given, live_set_id)
+    settings, access = file_access(given, settings)
+    refuse_disabled_deletes(access)
+    with (
+        reverifying_client(given) as client,
+        opened_live_sets(database) as live_sets,
+        opened_context(given, settings, live_sets) as context,
+    ):
+        run_and_show(
+            settings.output,
+            context.phases,
+            live_set_id,
+            lambda: delete_deferred(context, request, client),
+            lambda record: deferred_line(record.objects["deleted"], record.objects["failed"]),
+        )

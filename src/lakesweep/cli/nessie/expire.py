@@ -1,0 +1,73 @@
+"""`lakesweep nessie expire`: find the files that no live content needs, and delete or record them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.asking import expire_request, reverifying_client, shown_zone
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.options import nessie_command
+from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.sweeping import opened_context, run_and_show, run_seconds
+from lakesweep.cli.nessie.telling import sweep_line
+from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes
+
+if TYPE_CHECKING:
+    from lakesweep.catalogs.nessie.client import NessieClient
+    from lakesweep.runs.nessie.context import NessieContext
+    from lakesweep.runs.nessie.requests import ExpireRequest
+    from lakesweep.runs.record import RunRecord
+    from lakesweep.settings.values import OutputSettings, Settings
+
+__all__ = ["expire", "expire_and_show"]
+
+
+@nessie_command(
+    *("storage", "jdbc", "zone", "id", "sweep", "files", "nessie", "keep", "guard", "work"),
+    more=("spark", "storage", "output"),
+    reverifies=True,
+)
+def expire(*, given: Given, settings: Settings) -> None:
+    """Delete the files that no content of a live set needs, or record them with --defer-deletes. Alias: sweep.
+
+    All base locations are compared with the live files of the whole catalog, by exact hash. A live metadata file,
+    manifest list or manifest that can't be read stops the run, and nothing is deleted. Nessie is not needed; with
+    --uri it is asked again, and what became live since the mark is kept.
+    """
+    shown_zone(given)
+    database, live_set_id = chosen_database(given), named_live_set(given)
+    defer = given.switch("defer_deletes")
+    request = expire_request(given, live_set_id, defer=defer)
+    settings, access = file_access(given, settings)
+    if not defer:
+        refuse_disabled_deletes(access)
+    with (
+        reverifying_client(given) as client,
+        opened_live_sets(database) as live_sets,
+        opened_context(given, settings, live_sets) as context,
+    ):
+        expire_and_show(settings.output, context, request, client)
+
+
+def expire_and_show(
+    output: OutputSettings,
+    context: NessieContext,
+    request: ExpireRequest,
+    client: NessieClient | None,
+) -> None:
+    """Run the sweep and print its record, with nessie-gc's own line at the end."""
+    from lakesweep.runs.nessie.expire import expire as run_expire
+
+    def result_line(record: RunRecord) -> str:
+        status = context.live_sets.get(request.live_set_id).status
+        handled = record.objects["garbage" if request.defer else "deleted"]
+        failed = record.objects["failed"]
+        return sweep_line(status, run_seconds(record), request.live_set_id, handled, failed)
+
+    run_and_show(
+        output,
+        context.phases,
+        request.live_set_id,
+        lambda: run_expire(context, request, client),
+        result_line,
+    )

@@ -1,0 +1,55 @@
+"""`lakesweep nessie list-deferred`: the files that a sweep recorded instead of deleting them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.asking import shown_zone
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.options import nessie_command
+from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.render import print_json_parts, print_text
+from lakesweep.domain.live_sets import LiveSet, LiveSetStatus
+from lakesweep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["list_deferred"]
+
+
+@nessie_command("storage", "jdbc", "zone", "id")
+def list_deferred(*, given: Given, settings: Settings) -> None:
+    """List the files that `expire --defer-deletes` recorded."""
+    from lakesweep.report.live_sets import (
+        deferred_json,
+        deferred_lines,
+        live_set_json,
+        live_set_table,
+    )
+
+    zone = shown_zone(given)
+    database, live_set_id = chosen_database(given), named_live_set(given)
+    with opened_live_sets(database) as live_sets:
+        live_set = live_sets.get(live_set_id)
+        _refuse_unless_expired(live_set)
+        files = live_sets.deferred(live_set_id)
+        if settings.output.output == "json":
+            head = {"schema": "lakesweep.nessie-deferred/1", **live_set_json(live_set)}
+            print_json_parts(head, {"deferred_deletes": (deferred_json(file) for file in files)})
+            return
+        print_text("List of deferred-file-deletions:")
+        for line in live_set_table([live_set], zone.name, zone.rules):
+            print_text(line)
+        print_text("")
+        for line in deferred_lines(files):
+            print_text(line)
+
+
+def _refuse_unless_expired(live_set: LiveSet) -> None:
+    if live_set.status is not LiveSetStatus.EXPIRY_SUCCESS:
+        raise ConfigError(
+            f"Expected live-set to have status EXPIRY_SUCCESS, but status is {live_set.status}: the list of live set "
+            f"{live_set.id} is not complete. Run `lakesweep nessie expire --defer-deletes` to its end first.",
+            kind="wrong-status",
+        )

@@ -1,0 +1,129 @@
+"""`lakesweep nessie mark-live`: walk the references and store what is live. Files are not looked at."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.asking import mark_request, nessie_client, shown_zone
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.id_file import IdFile, wanted_id_file
+from lakesweep.cli.nessie.options import nessie_command
+from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
+from lakesweep.cli.nessie.telling import identify_line
+from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.running import shown_bars
+from lakesweep.domain.live_sets import LiveSetStatus
+from lakesweep.errors import LakesweepError
+
+if TYPE_CHECKING:
+    from lakesweep.catalogs.nessie.client import NessieClient
+    from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+    from lakesweep.runs.nessie.mark import Marked
+    from lakesweep.runs.nessie.requests import MarkRequest
+    from lakesweep.runs.phases import Phases
+    from lakesweep.settings.values import Settings
+
+__all__ = ["mark_into", "mark_live", "marked_lines"]
+
+SCHEMA = "lakesweep.nessie-marked/1"
+
+
+@nessie_command("storage", "jdbc", "zone", "nessie", "mark")
+def mark_live(*, given: Given, settings: Settings) -> None:
+    """Identify live contents: walk all branches and tags of Nessie and store what they need. Aliases: identify, mark.
+
+    Nessie is only read, and the data lake is not looked at. The result is a new live set in the database, for
+    `expire`.
+    """
+    from lakesweep.runs.phases import Phases
+
+    shown_zone(given)  # a wrong zone is an error here too
+    database = chosen_database(given, may_drop=True)
+    request = mark_request(given)
+    started = datetime.now(UTC)
+    try:
+        with nessie_client(given) as client, opened_live_sets(database) as live_sets:
+            phases = Phases("nessie", shown_bars(settings.output))
+            marked = mark_into(live_sets, client, request, wanted_id_file(given), phases)
+    except LakesweepError as error:
+        if settings.output.output == "json":
+            print_json(_failed(error, datetime.now(UTC) - started))
+        raise
+    if settings.output.output == "json":
+        print_json(_document(marked))
+        return
+    for line in marked_lines(marked):
+        print_text(line)
+
+
+def mark_into(
+    live_sets: LiveSetStore,
+    client: NessieClient,
+    request: MarkRequest,
+    id_file: IdFile,
+    phases: Phases,
+) -> Marked:
+    """Mark, and leave the new live set's id in its file."""
+    from lakesweep.runs.nessie.mark import mark_live as mark
+
+    id_file.prepare()
+    marked = mark(client, live_sets, request, phases)
+    id_file.fill(marked.live_set_id)
+    return marked
+
+
+def marked_lines(marked: Marked) -> list[str]:
+    """What a mark found, with nessie-gc's own line at the end."""
+    lines = [
+        f"{marked.commits_read:,} commits read, {marked.references:,} live contents stored",
+    ]
+    if marked.dropped:
+        lines.append(
+            f"{len(marked.dropped):,} tables and views are dropped on every reference; their files are never deleted here:"
+        )
+        lines += [f"  {'.'.join(table.content_key)}" for table in marked.dropped[:5]]
+        if len(marked.dropped) > 5:
+            lines.append(f"  … and {len(marked.dropped) - 5} more")
+    if marked.others:
+        kinds = ", ".join(sorted({other.kind for other in marked.others}))
+        lines.append(f"{len(marked.others):,} contents of other kinds are protected: {kinds}")
+    return [*lines, identify_line(marked.status, marked.seconds, marked.live_set_id)]
+
+
+def _document(marked: Marked) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "live_set_id": marked.live_set_id,
+        "status": marked.status.value,
+        "seconds": marked.seconds.total_seconds(),
+        "content_references": marked.references,
+        "commits_read": marked.commits_read,
+        "dropped": [
+            {
+                "content_id": table.content_id,
+                "content_key": list(table.content_key),
+                "content_type": table.content_type.value,
+                "metadata_location": table.metadata_location,
+            }
+            for table in marked.dropped
+        ],
+        "others": [
+            {
+                "content_id": other.content_id,
+                "content_key": list(other.content_key),
+                "kind": other.kind,
+            }
+            for other in marked.others
+        ],
+    }
+
+
+def _failed(error: LakesweepError, took: timedelta) -> dict[str, object]:
+    return {
+        "schema": SCHEMA,
+        "live_set_id": None,
+        "status": LiveSetStatus.IDENTIFY_FAILED.value,
+        "seconds": took.total_seconds(),
+        "reason": error.message,
+    }

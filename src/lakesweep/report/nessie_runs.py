@@ -1,0 +1,74 @@
+"""The record of a run on a Nessie catalog as text: what was found, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lakesweep.report.text import details, tree, whole_seconds
+from lakesweep.runs.record import RunRecord, RunStatus
+
+__all__ = ["DEFERRED_DELETES", "nessie_run_text"]
+
+# The flow of a run that deletes what an earlier one recorded.
+DEFERRED_DELETES = "deferred-deletes"
+
+_STATUS_WORDS = {
+    RunStatus.MARKED: "recorded for a later delete; nothing was deleted",
+    RunStatus.SWEPT: "swept to the end",
+    RunStatus.PARTLY_SWEPT: "partly swept",
+    RunStatus.NOTHING_TO_DO: "nothing to do",
+    RunStatus.REFUSED: "refused; nothing was deleted",
+    RunStatus.FAILED: "failed; nothing was deleted",
+}
+_LISTED = (
+    ("live", "needed by a live content"),
+    ("young", "too young to be judged"),
+    ("protected", "not to be judged by this live set"),
+    ("garbage", ""),
+)
+_SWEPT = (
+    ("deleted", ""),
+    ("already_gone", "were gone already"),
+    ("revived", "came back to life, and were kept"),
+    ("kept", "young, protected or written anew, or not tried yet"),
+    ("failed", "could not be deleted"),
+)
+
+
+def nessie_run_text(record: RunRecord) -> str:
+    """The whole record for a person."""
+    parts = [_head(record), *_numbers(record), *details(record)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _head(record: RunRecord) -> str:
+    rows = [("catalog", record.repository), ("live set", record.mark_id)]
+    rows.append(("status", _STATUS_WORDS.get(record.status, record.status.value)))
+    if record.reason:
+        rows.append(("reason", record.reason))
+    if record.plan_id:
+        rows.append(("plan", record.plan_id))
+    rows += [("policy", f"{pattern} = {policy}") for pattern, policy in record.rules.items()]
+    if record.cutoff is not None:
+        rows.append(("cut-off", f"{whole_seconds(record.cutoff)}; files modified since are kept"))
+    rows.append(("began", whole_seconds(record.started_at)))
+    if record.finished_at is not None:
+        rows.append(("ended", whole_seconds(record.finished_at)))
+    return "\n".join(f"{name:<11} {value}" for name, value in rows)
+
+
+def _numbers(record: RunRecord) -> Iterator[str]:
+    # Recorded files were listed when they were recorded.
+    if record.objects["listed"] and record.flow != DEFERRED_DELETES:
+        yield "\n".join(tree(record, "listed", "in the base locations", _LISTED))
+    if record.objects["garbage"] and record.status in (RunStatus.SWEPT, RunStatus.PARTLY_SWEPT):
+        yield "\n".join(tree(_with_rest(record), "garbage", "what became of it", _SWEPT))
+
+
+def _with_rest(record: RunRecord) -> RunRecord:
+    """The record with a counter for planned files that are none of the others, so that the parts make up the whole."""
+    objects, sizes = (
+        max(0, counts["garbage"] - sum(counts[name] for name, _ in _SWEPT if name != "kept"))
+        for counts in (record.objects, record.bytes)
+    )
+    return record.counted({"kept": objects}, {"kept": sizes})
