@@ -83,6 +83,22 @@ def unpack_rows(cells: pa.Table, kind: int, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(batches, schema=schema)
 
 
+def packed_stream(cells: pa.Table, kind: int, schema: pa.Schema) -> bytes:
+    """The rows of one kind among the cells as one stream: how a meeting hands a task's counts on to the driver."""
+    batches = unpack_rows(cells, kind, schema).combine_chunks().to_batches()
+    return pack_stream(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema))
+
+
+def is_in(hashes: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
+    """Which of the hashes are in the sorted array."""
+    if not len(ordered):
+        return np.zeros(len(hashes), dtype=bool)
+    at = np.searchsorted(ordered, hashes)
+    at[at == len(ordered)] = 0
+    found: npt.NDArray[np.bool_] = ordered[at] == hashes
+    return found
+
+
 def single_cell(kind: int, partition: int, rows: pa.RecordBatch) -> pa.RecordBatch:
     """One cell for a partition named by the caller: how a task sends its own counts along with its rows."""
     blob = pack_stream(rows)

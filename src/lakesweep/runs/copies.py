@@ -11,7 +11,7 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.runs.judging import parse_parts
+from lakesweep.runs.accounts import parse_parts
 from lakesweep.runs.work.copying import (
     COPIED_SCHEMA,
     MISSING,

@@ -11,8 +11,9 @@ from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import EMPTY, Tally, Totals
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.accounts import parse_parts
 from lakesweep.runs.context import RunContext
-from lakesweep.runs.judging import Judged, judge_candidates, parse_parts
+from lakesweep.runs.judging import Judged, judge_candidates
 from lakesweep.runs.listing import Listed, list_namespace
 from lakesweep.runs.live import LiveRead
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder, RunId

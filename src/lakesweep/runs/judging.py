@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from lakesweep.domain.commits import RangeId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.cells import Hashes
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, deal_evenly, tasks_for
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.accounts import check_once, counts_in, doubt, parts_in, sums_of
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
@@ -126,14 +126,10 @@ def _entries(item: Reference) -> int:
 def _add_up(
     met: pa.Table, references: Sequence[Reference], candidates: Sequence[Candidate]
 ) -> Judged:
-    sums = {
-        name: sum(met.column(name).to_pylist())
-        for name in MET_SCHEMA.names
-        if MET_SCHEMA.field(name).type == pa.int64()
-    }
-    counts = _streams(met, "reference_counts", refs.COUNTS_SCHEMA)
+    sums = sums_of(met)
+    counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
     _check_references(counts, references, sums)
-    _check_candidates(_streams(met, "candidate_counts", cand.COUNTS_SCHEMA), candidates, sums)
+    _check_candidates(counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA), candidates, sums)
     dead = [
         np.frombuffer(blob, dtype=np.uint64) for blob in met.column("dead_canaries").to_pylist()
     ]
@@ -142,10 +138,10 @@ def _add_up(
         duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
         live_references=sums["live_references"],
         live_addresses=sums["live_addresses"],
-        garbage=_parts(met, "garbage_parts"),
-        undated=_parts(met, "undated_parts"),
-        young=_parts(met, "young_parts"),
-        kept=_parts(met, "kept_parts"),
+        garbage=parts_in(met, "garbage_parts"),
+        undated=parts_in(met, "undated_parts"),
+        young=parts_in(met, "young_parts"),
+        kept=parts_in(met, "kept_parts"),
         packs={
             RangeId(row["item"].removeprefix("range:")): (row["pack"], row["promised"])
             for row in counts
@@ -161,71 +157,32 @@ def _check_references(
     counts: list[dict[str, Any]], references: Sequence[Reference], sums: dict[str, int]
 ) -> None:
     """Every range, page and list arrived once and whole, and what was sent is what was received."""
-    _check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
+    check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
     sent: Counter[int] = Counter()
     for row in counts:
         sent[row["kind"]] += row["sent"]
         if row["promised"] is not None and row["promised"] != row["entries"]:
-            raise _doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
+            raise doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
     for kind, received in ((refs.LIVE, "live_references"), (refs.EXPIRED, "expired_references")):
         if sent[kind] != sums[received]:
-            raise _doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
+            raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
     if sent[refs.CANARY] != sums["canaries"]:
-        raise _doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
+        raise doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
 
 
 def _check_candidates(
     counts: list[dict[str, Any]], candidates: Sequence[Candidate], sums: dict[str, int]
 ) -> None:
-    _check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
+    check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
     rows = {str(row["item"]): row["rows"] for row in counts}
     for item in candidates:
         if isinstance(item, ListedPart) and rows[item.name] != item.rows:
-            raise _doubt(f"{item.key} held {rows[item.name]} rows, {item.rows} were listed into it")
+            raise doubt(f"{item.key} held {rows[item.name]} rows, {item.rows} were listed into it")
     judged = sum(sums[v] for v in VERDICTS) + sums["duplicates"]
     judged_bytes = sum(sums[f"{v}_bytes"] for v in VERDICTS) + sums["duplicate_bytes"]
     sent_bytes = sum(row["bytes"] for row in counts)
     if sum(rows.values()) != judged or sent_bytes != judged_bytes:
-        raise _doubt(
+        raise doubt(
             f"{sum(rows.values())} candidates of {sent_bytes} bytes were sent, "
             f"{judged} of {judged_bytes} bytes got a verdict"
         )
-
-
-def _check_once(what: str, seen: Iterable[str], wanted: Iterable[str]) -> None:
-    missing = Counter(wanted)
-    missing.subtract(Counter(seen))
-    wrong = [name for name, left in missing.items() if left]
-    if wrong:
-        raise _doubt(
-            f"{len(wrong)} {what} items were not counted exactly once, the first: {wrong[0]}"
-        )
-
-
-def _doubt(what: str) -> UnsafeToSweepError:
-    return UnsafeToSweepError(
-        f"The numbers do not add up: {what}. Nothing was deleted. Run again; if it happens twice, report it.",
-        kind="not-conserved",
-    )
-
-
-def _streams(met: pa.Table, column: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for blob in met.column(column).to_pylist():
-        with pa.ipc.open_stream(blob) as reader:
-            for batch in reader:
-                rows.extend(batch.cast(schema).to_pylist())
-    return rows
-
-
-def _parts(met: pa.Table, column: str) -> list[Part]:
-    return [part for text in met.column(column).to_pylist() for part in parse_parts(text)]
-
-
-def parse_parts(text: str) -> list[Part]:
-    """Parts as work functions name them: a line each, "key rows bytes"."""
-    parts = []
-    for line in filter(None, text.split("\n")):
-        key, rows, size = line.rsplit(" ", 2)
-        parts.append(Part(key, int(rows), int(size)))
-    return parts

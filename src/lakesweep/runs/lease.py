@@ -51,8 +51,12 @@ class _Held:
 class Lease:
     """Held while a run works. `store_time` is the store's clock at the moment the lease was made."""
 
-    def __init__(self, store: ObjectStore, repository: str, purpose: str) -> None:
+    def __init__(
+        self, store: ObjectStore, repository: str, purpose: str, *, folder: str = OWN
+    ) -> None:
         self._store = store
+        self._clock_folder = f"{folder}clock/"
+        self._folder = f"{folder}lease/"
         self._repository = repository
         self._purpose = purpose
         self._owner = uuid.uuid4().hex
@@ -147,13 +151,13 @@ class Lease:
     def _highest(self) -> _Held:
         keys = [
             key
-            for key in self._store.keys(FOLDER)
-            if key.removeprefix(FOLDER).removesuffix(".json").isdigit()
+            for key in self._store.keys(self._folder)
+            if key.removeprefix(self._folder).removesuffix(".json").isdigit()
         ]
         if not keys:
             return _Held(0, "", "", 0, "", True, None)
         key = max(keys)
-        number = int(key.removeprefix(FOLDER).removesuffix(".json"))
+        number = int(key.removeprefix(self._folder).removesuffix(".json"))
         try:
             info = self._store.stat(key)
             values = json.loads(self._store.read(key))
@@ -183,7 +187,7 @@ class Lease:
 
     def _store_now(self) -> datetime:
         """The store's clock: the time it gives to an object written now."""
-        key = f"{OWN}clock/{self._owner}.json"
+        key = f"{self._clock_folder}{self._owner}.json"
         info = self._store.write(key, b"{}")
         try:
             return self._time_of(info)
@@ -201,7 +205,7 @@ class Lease:
         return time
 
     def _forget_older(self) -> None:
-        older = [key for key in self._store.keys(FOLDER) if key < self._key(self._number)]
+        older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
         if older:
             self._store.delete_many(older)
 
@@ -218,9 +222,8 @@ class Lease:
         }
         return json.dumps(values).encode()
 
-    @staticmethod
-    def _key(number: int) -> str:
-        return f"{FOLDER}{number:012d}.json"
+    def _key(self, number: int) -> str:
+        return f"{self._folder}{number:012d}.json"
 
 
 class NoLease(Lease):

@@ -11,9 +11,10 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import read_mark
+from lakesweep.runs.accounts import parse_parts
 from lakesweep.runs.canaries import find_unlisted_live, take_canaries
 from lakesweep.runs.context import RunContext
-from lakesweep.runs.judging import judge_candidates, parse_parts
+from lakesweep.runs.judging import judge_candidates
 from lakesweep.runs.live import Roots, read_live
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder
 from lakesweep.runs.plan import Plan

@@ -45,7 +45,7 @@ DENIED, THROTTLED, FAILED, PROTECTED = "denied", "throttled", "failed", "protect
 NOT_TRIED = "not_tried"
 DONE = frozenset({DELETED, ALREADY_GONE})
 
-_OUTCOME_OF = {
+OUTCOME_OF = {
     DeleteStatus.GONE: DELETED,
     DeleteStatus.ALREADY_ABSENT: ALREADY_GONE,
     DeleteStatus.DENIED: DENIED,
@@ -88,7 +88,7 @@ def delete_chunks(
 def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> pa.RecordBatch:
     if _now() >= chunk.not_after:
         # Not even read: the re-verification that allowed it is too old, and the driver must ask again.
-        return _counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
+        return outcome_counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
     rows = read_mark(store.read(chunk.part)).slice(chunk.start, chunk.rows)
     store.write(
         own_name(folders.ledger, chunk.name, ".intent.json"),
@@ -97,12 +97,8 @@ def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> p
     addresses = rows.column("address").to_pylist()
     sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
     outcomes = _delete_in_batches(store, addresses, chunk.not_after)
-    _write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
-    totals: dict[str, tuple[int, int, str]] = {}
-    for address, size, (outcome, _) in zip(addresses, sizes, outcomes, strict=True):
-        objects, total, example = totals.get(outcome, (0, 0, address))
-        totals[outcome] = (objects + 1, total + size, example)
-    return _counts(chunk, totals)
+    write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
+    return outcome_counts(chunk, add_up(addresses, sizes, outcomes))
 
 
 def _delete_in_batches(
@@ -122,11 +118,11 @@ def _delete_in_batches(
             if result is None:
                 outcomes.append((PROTECTED, "not a name that lakeFS gives to data"))
             else:
-                outcomes.append((_OUTCOME_OF[result.status], result.detail or ""))
+                outcomes.append((OUTCOME_OF[result.status], result.detail or ""))
     return outcomes
 
 
-def _write_outcomes(
+def write_outcomes(
     store: ObjectStore,
     folders: LedgerFolders,
     chunk: Chunk,
@@ -134,6 +130,7 @@ def _write_outcomes(
     sizes: Sequence[int],
     outcomes: Sequence[tuple[str, str]],
 ) -> None:
+    """Make the outcome of every key durable: what is gone among the events, the rest in the ledger."""
     at = _now()
     rows = [
         {"address": a, "size_bytes": s, "outcome": o, "detail": d, "at": at}
@@ -148,7 +145,19 @@ def _write_outcomes(
             writer.close()
 
 
-def _counts(chunk: Chunk, totals: dict[str, tuple[int, int, str]]) -> pa.RecordBatch:
+def add_up(
+    addresses: Sequence[str], sizes: Sequence[int], outcomes: Sequence[tuple[str, str]]
+) -> dict[str, tuple[int, int, str]]:
+    """Objects, bytes and an example for each outcome."""
+    totals: dict[str, tuple[int, int, str]] = {}
+    for address, size, (outcome, _) in zip(addresses, sizes, outcomes, strict=True):
+        objects, total, example = totals.get(outcome, (0, 0, address))
+        totals[outcome] = (objects + 1, total + size, example)
+    return totals
+
+
+def outcome_counts(chunk: Chunk, totals: dict[str, tuple[int, int, str]]) -> pa.RecordBatch:
+    """A chunk's result: outcome → objects, bytes, an example."""
     return pa.RecordBatch.from_pylist(
         [
             {"chunk": chunk.name, "outcome": o, "objects": n, "bytes": b, "example": e}

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.domain.addresses import CANDIDATE_PATTERN
-from lakesweep.engine.cells import Hashes, pack_stream, unpack_hashes, unpack_rows
+from lakesweep.engine.cells import Hashes, is_in, packed_stream, unpack_hashes, unpack_rows
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.runs.work import candidates as cand
@@ -99,9 +99,9 @@ class Judge:
             "live_addresses": int(np.count_nonzero(np.diff(live))) + bool(len(live)),
             "expired_references": len(expired),
             "canaries": len(canaries),
-            "dead_canaries": canaries[~_is_in(canaries, live)].tobytes(),
-            "reference_counts": _stream(references, refs.COUNTS, refs.COUNTS_SCHEMA),
-            "candidate_counts": _stream(candidates, cand.COUNTS, cand.COUNTS_SCHEMA),
+            "dead_canaries": canaries[~is_in(canaries, live)].tobytes(),
+            "reference_counts": packed_stream(references, refs.COUNTS, refs.COUNTS_SCHEMA),
+            "candidate_counts": packed_stream(candidates, cand.COUNTS, cand.COUNTS_SCHEMA),
             "garbage_parts": self._write(rows, garbage, in_expired, "garbage"),
             "undated_parts": self._write(rows, masks["undated"], in_expired, "undated"),
             "young_parts": self._write(rows, masks["young"], in_expired, "young"),
@@ -123,9 +123,9 @@ class Judge:
         source = rows.column("source").to_numpy()
         modified = rows.column("last_modified")
         is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
-        in_expired = _is_in(hashes, expired) | (source == cand.COMMITTED)
+        in_expired = is_in(hashes, expired) | (source == cand.COMMITTED)
         # What was restored is as young as its restoration, which only the store knows.
-        is_restored = _is_in(hashes, events.restored) & (source != cand.LISTED)
+        is_restored = is_in(hashes, events.restored) & (source != cand.LISTED)
         is_dated = (source == cand.LISTED) | (
             (source == cand.PLANNED)
             & _mask(pc.is_valid(modified))
@@ -138,9 +138,9 @@ class Judge:
         )
 
         # A row of a plan that its own sweep deleted is done, though a reference to it may have come back since.
-        is_done = _is_in(hashes, events.gone) & (source == cand.PLANNED)
-        is_live = _is_in(hashes, live) & ~is_done
-        is_gone = is_done | (~is_live & _is_in(hashes, events.gone) & (source == cand.COMMITTED))
+        is_done = is_in(hashes, events.gone) & (source == cand.PLANNED)
+        is_live = is_in(hashes, live) & ~is_done
+        is_gone = is_done | (~is_live & is_in(hashes, events.gone) & (source == cand.COMMITTED))
         rest = ~is_live & ~is_gone
         # A plan may have been edited by hand, so the shape is asked of all that may go, listed or not.
         left = rows.column("address").filter(pa.array(rest))
@@ -215,16 +215,6 @@ def _last_events(references: pa.Table) -> _Events:
     return _Events(hashes[is_last & is_deletion], hashes[is_last & ~is_deletion])
 
 
-def _is_in(hashes: Hashes, ordered: Hashes) -> Mask:
-    """Which of the hashes are in the sorted array."""
-    if not len(ordered):
-        return np.zeros(len(hashes), dtype=bool)
-    at = np.searchsorted(ordered, hashes)
-    at[at == len(ordered)] = 0
-    found: Mask = ordered[at] == hashes
-    return found
-
-
 def _mask(values: pa.ChunkedArray | pa.Array) -> Mask:
     mask: Mask = (
         values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
@@ -234,9 +224,3 @@ def _mask(values: pa.ChunkedArray | pa.Array) -> Mask:
 
 def _bytes(rows: pa.Table) -> int:
     return int(pc.sum(rows.column("size_bytes")).as_py() or 0)
-
-
-def _stream(cells: pa.Table, kind: int, schema: pa.Schema) -> bytes:
-    rows = unpack_rows(cells, kind, schema).combine_chunks()
-    batches = rows.to_batches()
-    return pack_stream(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema))

@@ -1,0 +1,1 @@
+"""Garbage collection of Nessie catalogs: mark what is live, expire the rest, delete now or later."""

@@ -1,0 +1,84 @@
+"""What a run on a live set works with. Built once, handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Engine
+from lakesweep.runs.context import utc_now
+from lakesweep.runs.nessie.work.places import Lake
+from lakesweep.runs.phases import Phases
+from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectStore, StorageOptions
+
+# How long what Nessie said now authorises deletes; then it is asked again.
+DELETE_NOT_AFTER = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class NessieContext:
+    """The live sets, the lake, and a folder of our own for listings, plans and ledgers."""
+
+    live_sets: LiveSetStore
+    engine: Engine
+    storage: StorageOptions
+    work: Location
+    phases: Phases
+    clock: Callable[[], datetime] = field(default=utc_now)
+    most_tasks: int = 200
+    delete_not_after: timedelta = DELETE_NOT_AFTER
+
+    @property
+    def lake(self) -> Lake:
+        """The stores that tables lie in."""
+        return Lake(self.storage)
+
+    @property
+    def target(self) -> Target:
+        """Our own folder, as work functions are told of it."""
+        return Target(self.work, self.storage)
+
+    @property
+    def store(self) -> ObjectStore:
+        """Our own folder."""
+        return self.target.open()
+
+
+@dataclass(frozen=True, slots=True)
+class SetFolder:
+    """The files of the runs on one live set, relative to the work location."""
+
+    live_set_id: LiveSetId
+
+    @property
+    def root(self) -> str:
+        return f"{self.live_set_id}/"
+
+    @property
+    def plan(self) -> str:
+        return f"{self.root}plan.json"
+
+    @property
+    def record(self) -> str:
+        return f"{self.root}record.json"
+
+    @property
+    def listing(self) -> str:
+        return f"{self.root}listing/"
+
+    @property
+    def verdicts(self) -> str:
+        return f"{self.root}verdicts/"
+
+    @property
+    def ledger(self) -> str:
+        return f"{self.root}ledger/"
+
+    @property
+    def gone(self) -> str:
+        return f"{self.root}gone/"

@@ -1,0 +1,170 @@
+"""Delete the files that an earlier expiry recorded, after judging every one of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+import pyarrow as pa
+
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus, MarkFacts
+from lakesweep.domain.verdicts import Tally
+from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.runs.lease import Lease
+from lakesweep.runs.nessie.catalog_now import FOREIGN_CLOCK, CatalogNow
+from lakesweep.runs.nessie.context import NessieContext, SetFolder
+from lakesweep.runs.nessie.expire import read_newly_live, refuse_incomplete
+from lakesweep.runs.nessie.grounds import read_grounds
+from lakesweep.runs.nessie.records import (
+    NOT_REVERIFIED,
+    finished,
+    new_record,
+    save_record,
+    with_sweep,
+)
+from lakesweep.runs.nessie.requests import ExpireRequest
+from lakesweep.runs.nessie.sweep import FileSweep, Swept
+from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, table_folders
+from lakesweep.runs.record import RunRecord, RunStatus
+from lakesweep.runs.work.parts import Part, PartWriter
+
+FLOW = "deferred-deletes"
+_ROWS_PER_BATCH = 10_000
+
+
+def delete_deferred(
+    context: NessieContext, request: ExpireRequest, client: NessieClient | None = None
+) -> RunRecord:
+    """Delete what is recorded, still there as it was, and still garbage.
+
+    The list may be old, made by nessie-gc or changed by hand: each file is judged again by the set's contents and, with
+    a client, by what Nessie says now.
+    """
+    live_set = context.live_sets.get(request.live_set_id)
+    if live_set.status is not LiveSetStatus.EXPIRY_SUCCESS:
+        raise ConfigError(
+            f"Live set {live_set.id} is {live_set.status}, and files are recorded only by an expiry that finished "
+            f"({LiveSetStatus.EXPIRY_SUCCESS}). Nothing was deleted. Run `expire --defer-deletes` first.",
+            kind="wrong-status",
+        )
+    facts = context.live_sets.facts(live_set.id)
+    cutoff = latest_recorded(live_set, facts)
+    record = new_record(context, live_set, facts, FLOW, cutoff)
+    found = read_grounds(context, live_set, facts, request)
+    folder = SetFolder(live_set.id)
+    purpose = f"deferred deletes of {live_set.id}"
+    swept = Swept()
+    with Lease(context.store, purpose, purpose, folder=folder.root) as lease:
+        rows = _Recorded(context.live_sets.deferred(live_set.id))
+        parts = rows.write(context, folder.listing)
+        total = Tally(sum(part.rows for part in parts))
+        record = record.counted(
+            {"listed": total.objects, "garbage": total.objects, "unreferenced": total.objects}, {}
+        )
+        if rows.doubtful:
+            record = record.noted(
+                f"{rows.doubtful} recorded paths could mean other files than those listed, and were left alone: "
+                f"{rows.example}"
+            )
+        catalog = None
+        if client is None:
+            record = record.noted(NOT_REVERIFIED)
+        else:
+            catalog = CatalogNow(
+                client,
+                live_set,
+                facts,
+                found.known,
+                lambda states: read_newly_live(context, states, request),
+            )
+        tables = rows.tables
+        begun = replace(
+            record, status=RunStatus.PARTLY_SWEPT, reason="deletes began and have not ended"
+        )
+        sweep = FileSweep(
+            context=context,
+            live_set_id=live_set.id,
+            parts=parts,
+            protection=lambda others: found.grounds.protection(tables, others),
+            cutoff=cutoff,
+            references=found.references(),
+            catalog=catalog,
+            must_be_unchanged=True,
+            assert_held=lease.assert_held,
+            note_begin=lambda: save_record(context, begun),
+        )
+        try:
+            sweep.run(swept)
+            refuse_incomplete(swept, live_set)
+        except LakesweepError as error:
+            status = RunStatus.PARTLY_SWEPT if swept.began_deleting else RunStatus.REFUSED
+            record = finished(context, with_sweep(record, swept), status, error.message)
+            save_record(context, record)
+            raise
+    record = with_sweep(record, swept)
+    record = _gone_before(record, swept)
+    status = RunStatus.SWEPT if total.objects else RunStatus.NOTHING_TO_DO
+    record = finished(context, record, status)
+    save_record(context, record)
+    return record
+
+
+def latest_recorded(live_set: LiveSet, facts: MarkFacts | None) -> datetime:
+    """No file newer than the mark can be on an honest list."""
+    return live_set.created if facts is not None else live_set.created + FOREIGN_CLOCK
+
+
+def _gone_before(record: RunRecord, swept: Swept) -> RunRecord:
+    """What an earlier call deleted is told apart: a second call must not claim it again."""
+    before = swept.done_before.objects
+    if not before:
+        return record
+    objects = record.objects
+    return record.counted(
+        {
+            "deleted": objects["deleted"] - before,
+            "already_gone": objects["already_gone"] + before,
+        },
+        {},
+    ).noted(f"{before} files were deleted by an earlier call")
+
+
+class _Recorded:
+    """Streams recorded files into parts, and notices what is odd about them."""
+
+    def __init__(self, files: Iterable[DeferredFile]) -> None:
+        self._files = files
+        self.doubtful = 0
+        self.example = ""
+        self.tables: set[str] = set()
+
+    def write(self, context: NessieContext, folder: str) -> list[Part]:
+        writer = PartWriter(context.store, folder, "deferred", FILE_SCHEMA)
+        for batch in self._batches():
+            self.tables |= table_folders(batch.column("uri"))
+            writer.add(batch)
+        return writer.close()
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        rows: list[tuple[str, None, datetime | None]] = []
+        for file in self._files:
+            if file.is_doubtful:
+                self.doubtful += 1
+                self.example = self.example or file.path_uri
+                continue
+            rows.append((file.uri, None, file.modified_at))
+            if len(rows) == _ROWS_PER_BATCH:
+                yield _batch(rows)
+                rows = []
+        if rows:
+            yield _batch(rows)
+
+
+def _batch(rows: list[tuple[str, None, datetime | None]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(list(column), f.type) for column, f in zip(columns, FILE_SCHEMA, strict=True)],
+        schema=FILE_SCHEMA,
+    )

@@ -1,0 +1,354 @@
+"""Expire: find the files that no live content refers to, and delete them or record them for later."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.domain.durations import format_time
+from lakesweep.domain.live_sets import (
+    DeferredFile,
+    LiveSet,
+    LiveSetStatus,
+    MarkFacts,
+    deferred_file,
+)
+from lakesweep.errors import (
+    ConfigError,
+    LakesweepError,
+    PartlySweptError,
+    StorageError,
+    UnsafeToSweepError,
+)
+from lakesweep.runs.lease import Lease
+from lakesweep.runs.nessie.base_spelling import BaseSpelling
+from lakesweep.runs.nessie.catalog_now import FOREIGN_CLOCK, CatalogNow
+from lakesweep.runs.nessie.context import NessieContext, SetFolder
+from lakesweep.runs.nessie.folders import outermost
+from lakesweep.runs.nessie.grounds import LiveGrounds, read_grounds, refuse_problems
+from lakesweep.runs.nessie.judging import Judged, judge_files
+from lakesweep.runs.nessie.listing import Listed, list_base_folders
+from lakesweep.runs.nessie.live_files import LiveFiles, name_owners, read_live_files
+from lakesweep.runs.nessie.plan import find_plan, planned_parts, save_plan
+from lakesweep.runs.nessie.records import (
+    NOT_REVERIFIED,
+    find_record,
+    finished,
+    new_record,
+    save_record,
+    with_sweep,
+    with_verdicts,
+)
+from lakesweep.runs.nessie.requests import ExpireRequest
+from lakesweep.runs.nessie.sweep import FileSweep, Swept
+from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
+from lakesweep.runs.nessie.work.references import ReferenceItem
+from lakesweep.runs.nessie.work.verdicts import FileJudge
+from lakesweep.runs.plan import Plan
+from lakesweep.runs.record import RunRecord, RunStatus
+from lakesweep.runs.request import SMALL_PLAN_OBJECTS
+from lakesweep.runs.work.parts import Part, read_part
+
+logger = logging.getLogger(__name__)
+
+
+def expire(
+    context: NessieContext, request: ExpireRequest, client: NessieClient | None = None
+) -> RunRecord:
+    """Run an expiry, or go on with one that was interrupted. With a client, Nessie is asked again before each delete.
+
+    Raises:
+        UnsafeToSweepError: doubt; nothing was deleted, and the set says why.
+        PartlySweptError: some was deleted and some is left; the same command goes on.
+    """
+    live_set = context.live_sets.get(request.live_set_id)
+    facts = context.live_sets.facts(live_set.id)
+    is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(
+        context, live_set
+    )
+    context.live_sets.start_expire(live_set.id, context.clock(), again=is_again)
+    run = _Expiry(context, request, live_set, facts, client)
+    try:
+        record = run.run(is_again=is_again)
+    except BaseException as error:
+        run.fail(error)
+        raise
+    context.live_sets.finish_expire(live_set.id, context.clock())
+    return record
+
+
+def _may_go_on(context: NessieContext, live_set: LiveSet) -> bool:
+    """Whether an expiry that did not finish may be taken up: it failed, or it is ours and its process is gone."""
+    if live_set.status is LiveSetStatus.EXPIRY_FAILED:
+        return True
+    if live_set.status is not LiveSetStatus.EXPIRY_IN_PROGRESS:
+        return False
+    if next(context.store.keys(SetFolder(live_set.id).root), None) is None:
+        raise ConfigError(
+            f"Live set {live_set.id} is being expired, and not from the work location {context.work.uri}: by another "
+            "process, or by one that died. Nothing was touched. Give that process's --work-location to go on, or mark again.",
+            kind="wrong-status",
+        )
+    return True
+
+
+def oldest_to_keep(
+    live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest
+) -> tuple[datetime, list[str]]:
+    """The time up to which (inclusive) a modified file may go, and what there is to say about it."""
+    asked = request.max_file_modification
+    if asked is None:
+        margin = request.grace if facts is not None else request.grace + FOREIGN_CLOCK
+        return live_set.created - margin, []
+    if asked > live_set.created:
+        return live_set.created, [
+            f"--max-file-modification {format_time(asked)} is later than the mark ({format_time(live_set.created)}), which "
+            "knows nothing of files written after it: those are kept"
+        ]
+    return asked, []
+
+
+class _Expiry:
+    """One expiry under way."""
+
+    def __init__(
+        self,
+        context: NessieContext,
+        request: ExpireRequest,
+        live_set: LiveSet,
+        facts: MarkFacts | None,
+        client: NessieClient | None,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._live_set = live_set
+        self._facts = facts
+        self._client = client
+        self._folder = SetFolder(live_set.id)
+        self._cutoff, notes = oldest_to_keep(live_set, facts, request)
+        flow = "deferred" if request.defer else "immediate"
+        self._record = new_record(context, live_set, facts, flow, self._cutoff).noted(*notes)
+        self._is_place_checked = False
+        self._swept = Swept()
+
+    def run(self, *, is_again: bool) -> RunRecord:
+        context, request = self._context, self._request
+        grounds = read_grounds(context, self._live_set, self._facts, request)
+        self._is_place_checked = True
+        context.live_sets.add_base_locations(
+            self._live_set.id, grounds.grounds.live.base_locations()
+        )
+        purpose = f"expiry of {self._live_set.id}"
+        with Lease(context.store, purpose, purpose, folder=self._folder.root) as lease:
+            plan = self._plan_to_go_on_with() if is_again and not request.defer else None
+            if plan is not None:
+                return self._sweep_again(plan, grounds, lease)
+            listed, judged = self._judge(grounds)
+            if request.defer:
+                return self._defer(judged, grounds)
+            return self._sweep(listed, judged, grounds, lease)
+
+    def fail(self, error: BaseException) -> None:
+        """Say in the set and, where our own folder can be trusted, in the record, why it ended."""
+        said = (
+            error.message
+            if isinstance(error, LakesweepError)
+            else f"{type(error).__name__}: {error}"
+        )
+        is_partly = self._swept.began_deleting
+        status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.FAILED
+        if isinstance(error, UnsafeToSweepError) and not is_partly:
+            status = RunStatus.REFUSED
+        try:
+            if self._is_place_checked:
+                record = with_sweep(self._record, self._swept) if is_partly else self._record
+                save_record(self._context, finished(self._context, record, status, said))
+        except LakesweepError as failure:
+            logger.warning("set#%s its record could not be written: %s", self._live_set.id, failure)
+        try:
+            self._context.live_sets.fail_expire(self._live_set.id, self._context.clock(), said)
+        except LakesweepError as failure:
+            logger.warning(
+                "set#%s its failure could not be recorded: %s", self._live_set.id, failure
+            )
+
+    def _judge(self, found: LiveGrounds) -> tuple[Listed, Judged]:
+        context = self._context
+        with context.phases.phase("list") as step:
+            roots = outermost(base.location for base in found.grounds.bases)
+            listed = list_base_folders(context, roots, self._folder.listing)
+            step.items = listed.seen.objects
+            step.said = f"{listed.seen} in {len(roots)} folders"
+        protection = found.grounds.protection(listed.tables)
+        with context.phases.phase("judge") as step:
+            judge = FileJudge(context.target, self._folder.verdicts, self._cutoff)
+            judged = judge_files(context, found.references(), listed.parts, protection, judge)
+            step.items = listed.seen.objects
+            step.said = ", ".join(
+                f"{t.objects} {v}" for v, t in judged.tallies.items() if v != "gone"
+            )
+        refuse_problems(
+            context,
+            found.grounds.live,
+            name_owners(context, found.grounds.live, judged.bad_manifests),
+            self._request.give_up,
+        )
+        examples = {"odd names": list(listed.untouchable)} if listed.untouchable else {}
+        self._record = with_verdicts(self._record, listed.seen, judged, listed.protected, examples)
+        return listed, judged
+
+    def _defer(self, judged: Judged, found: LiveGrounds) -> RunRecord:
+        context, live_sets = self._context, self._context.live_sets
+        with context.phases.phase("record") as step:
+            live_sets.clear_deferred(self._live_set.id)
+            spelling = BaseSpelling(found.grounds.bases)
+            files = self._deferred_files(judged.garbage, spelling)
+            step.items = live_sets.add_deferred(self._live_set.id, files)
+            step.said = f"{step.items} files recorded for a later delete"
+        if step.items != judged.tallies["garbage"].objects:
+            raise UnsafeToSweepError(
+                f"{judged.tallies['garbage'].objects} files were to be recorded, {step.items} have been. Nothing was deleted.",
+                kind="not-conserved",
+            )
+        status = RunStatus.MARKED if step.items else RunStatus.NOTHING_TO_DO
+        record = finished(context, self._record, status).noted(
+            f"{step.items} files are recorded: `list-deferred` shows them, `deferred-deletes` deletes them"
+        )
+        save_record(context, record)
+        return record
+
+    def _deferred_files(self, parts: list[Part], spelling: BaseSpelling) -> Iterator[DeferredFile]:
+        for part in parts:
+            for batch in read_part(self._context.store.read(part.key), FILE_SCHEMA, part.key):
+                modified = batch.column("last_modified").to_pylist()
+                for uri, at in zip(batch.column("uri").to_pylist(), modified, strict=True):
+                    base, spelled = spelling.of(uri)
+                    yield deferred_file(base, spelled, at)
+
+    def _plan_to_go_on_with(self) -> Plan | None:
+        """The plan of an earlier, unfinished expiry: begun already, or confirmed now."""
+        plan = find_plan(self._context, self._live_set.id)
+        if self._request.confirm is not None:
+            if plan is None or plan.id != self._request.confirm:
+                raise ConfigError(
+                    f"--confirm {self._request.confirm}: live set {self._live_set.id} has "
+                    f"{f'plan {plan.id}' if plan else 'no plan'} in {self._context.work.uri}. Nothing was deleted.",
+                    kind="other-plan",
+                )
+            return plan
+        earlier = find_record(self._context, self._live_set)
+        has_begun = earlier is not None and earlier.status is RunStatus.PARTLY_SWEPT
+        if plan is not None and has_begun and earlier is not None:
+            self._record = replace(
+                self._record,
+                objects=earlier.objects,
+                bytes=earlier.bytes,
+                protected=earlier.protected,
+            ).noted("goes on with an earlier expiry of this set")
+            return plan
+        return None
+
+    def _sweep_again(self, plan: Plan, found: LiveGrounds, lease: Lease) -> RunRecord:
+        parts = planned_parts(self._context, plan)
+        self._record = replace(self._record, plan_id=plan.id)
+        return self._delete(parts, found, lease, found.references(), ())
+
+    def _sweep(
+        self,
+        listed: Listed,
+        judged: Judged,
+        found: LiveGrounds,
+        lease: Lease,
+    ) -> RunRecord:
+        plan = save_plan(
+            self._context,
+            self._live_set.id,
+            self._record.repository,
+            self._cutoff,
+            listed.seen,
+            judged.garbage,
+        )
+        self._record = replace(self._record, plan_id=plan.id)
+        self._check_share(plan)
+        return self._delete(judged.garbage, found, lease, [], listed.tables)
+
+    def _check_share(self, plan: Plan) -> None:
+        most = self._request.max_delete_share
+        if most is None or plan.garbage.objects <= SMALL_PLAN_OBJECTS or plan.share() <= most:
+            return
+        raise UnsafeToSweepError(
+            f"The plan {plan.id} would delete {plan.garbage}, {plan.share():.1f} % of {plan.base}, more than the {most:g} % "
+            f"of --max-delete-share. Nothing was deleted. If it is right, expire the set again with --confirm {plan.id}.",
+            kind="blast-radius",
+        )
+
+    def _delete(
+        self,
+        parts: list[Part],
+        found: LiveGrounds,
+        lease: Lease,
+        references: list[ReferenceItem],
+        tables: Iterable[str],
+    ) -> RunRecord:
+        context = self._context
+        catalog = self._catalog_now(found)
+        if catalog is None:
+            self._record = self._record.noted(NOT_REVERIFIED)
+        begun = replace(
+            self._record,
+            status=RunStatus.PARTLY_SWEPT,
+            reason="an expiry began to delete and has not ended",
+        )
+        FileSweep(
+            context=context,
+            live_set_id=self._live_set.id,
+            parts=parts,
+            protection=lambda others: found.grounds.protection(tables, others),
+            cutoff=self._cutoff,
+            references=references,
+            catalog=catalog,
+            must_be_unchanged=False,
+            assert_held=lease.assert_held,
+            note_begin=lambda: save_record(context, begun),
+        ).run(self._swept)
+        record = with_sweep(self._record, self._swept)
+        refuse_incomplete(self._swept, self._live_set)
+        status = RunStatus.SWEPT if parts else RunStatus.NOTHING_TO_DO
+        record = finished(context, record, status)
+        save_record(context, record)
+        return record
+
+    def _catalog_now(self, found: LiveGrounds) -> CatalogNow | None:
+        if self._client is None:
+            return None
+        return CatalogNow(
+            self._client, self._live_set, self._facts, found.known, self._read_newly_live
+        )
+
+    def _read_newly_live(self, states: list[DistinctContent]) -> LiveFiles:
+        return read_newly_live(self._context, states, self._request)
+
+
+def read_newly_live(
+    context: NessieContext, states: list[DistinctContent], request: ExpireRequest
+) -> LiveFiles:
+    """The files of contents that became live since the mark; one that can't be read stops the deletes."""
+    live = read_live_files(context, states, all_snapshots=request.keep_all_snapshots)
+    refuse_problems(context, live, live.problems, request.give_up)
+    return live
+
+
+def refuse_incomplete(swept: Swept, live_set: LiveSet) -> None:
+    """Raise when files that should be gone are still there."""
+    if not swept.failed.objects:
+        return
+    why = "; ".join(f"{outcome}: {example}" for outcome, example in swept.failures.items())
+    said = f"{swept.failed} of live set {live_set.id} could not be deleted ({why})."
+    done = swept.done_before + swept.tally("deleted")
+    if done.objects:
+        raise PartlySweptError(f"{said} {done} were. The same command goes on.", kind="keys-failed")
+    raise StorageError(f"{said} Nothing was deleted. The same command goes on.", kind="keys-failed")

@@ -1,0 +1,156 @@
+"""Bring files and references together, and prove that every one of them was counted once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, deal_evenly, tasks_for
+from lakesweep.runs.accounts import check_once, counts_in, doubt, parts_in, sums_of
+from lakesweep.runs.nessie.context import NessieContext
+from lakesweep.runs.nessie.work import candidates as cand
+from lakesweep.runs.nessie.work import references as refs
+from lakesweep.runs.nessie.work.candidates import read_candidates
+from lakesweep.runs.nessie.work.protection import FolderIndex
+from lakesweep.runs.nessie.work.references import (
+    ManifestItem,
+    NamedFiles,
+    ReferenceItem,
+    read_references,
+)
+from lakesweep.runs.nessie.work.verdicts import MET_SCHEMA, VERDICTS, FileJudge
+from lakesweep.runs.work.parts import Part
+
+# A meeting holds both sides of its partition in memory.
+_FILES_PER_PARTITION = 1_000_000
+_REFERENCES_PER_PARTITION = 4_000_000
+# Opening a manifest takes as long as reading so many entries; one whose length nobody tells has about so many.
+_COST_OF_A_FILE = 200
+_ENTRIES_OF_A_MANIFEST = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of one meeting of all candidates with all references."""
+
+    tallies: dict[str, Tally]
+    live_references: int
+    garbage: list[Part]
+    live: list[Part]  # rows that turned out to be live, where the judge was told to keep them
+    protections: dict[str, tuple[Tally, str]]  # word → how much, and an example
+    bad_manifests: dict[str, str]  # path → why it can't be read; then nothing else here may be used
+
+
+def judge_files(
+    context: NessieContext,
+    references: Sequence[ReferenceItem],
+    parts: Sequence[Part],
+    protection: FolderIndex,
+    judge: FileJudge,
+) -> Judged:
+    """Run the anti-join over the whole catalog at once."""
+    slots = context.engine.slots
+    weights = [_entries(item) for item in references]
+    files = sum(part.rows for part in parts)
+    partitions = max(
+        math.ceil(files / _FILES_PER_PARTITION),
+        math.ceil(sum(weights) / _REFERENCES_PER_PARTITION),
+        min(slots, 1 + (files + sum(weights)) // 100_000),
+    )
+    tasks = tasks_for(len(references), slots, at_most=context.most_tasks, per_task=8)
+    left = Scatter(
+        references,
+        partial(read_references, context.lake, context.target, partitions),
+        CELL_SCHEMA,
+        tasks,
+        deal_evenly([_COST_OF_A_FILE + weight for weight in weights], tasks),
+    )
+    right = Scatter(
+        list(parts),
+        partial(read_candidates, context.target, protection, partitions),
+        CELL_SCHEMA,
+        tasks_for(len(parts), slots, at_most=context.most_tasks),
+    )
+    met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
+    return _add_up(met, references, parts)
+
+
+def _entries(item: ReferenceItem) -> int:
+    match item:
+        case ManifestItem():
+            return item.promised if item.promised is not None else _ENTRIES_OF_A_MANIFEST
+        case NamedFiles():
+            return len(item.uris)
+    return _ENTRIES_OF_A_MANIFEST
+
+
+def _add_up(met: pa.Table, references: Sequence[ReferenceItem], parts: Sequence[Part]) -> Judged:
+    sums = sums_of(met)
+    counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
+    _check_references(counts, references, sums)
+    _check_candidates(counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA), parts, sums)
+    manifests = {item.name: item.path for item in references if isinstance(item, ManifestItem)}
+    return Judged(
+        tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in VERDICTS},
+        live_references=sums["live_references"],
+        garbage=parts_in(met, "garbage_parts"),
+        live=parts_in(met, "live_parts"),
+        protections=_protections(met),
+        bad_manifests={manifests[r["item"]]: r["problem"] for r in counts if r["problem"]},
+    )
+
+
+def _check_references(
+    counts: list[dict[str, Any]], references: Sequence[ReferenceItem], sums: dict[str, int]
+) -> None:
+    """Every manifest and list arrived once, what was sent is what was received, and every canary is live."""
+    check_once("reference", (str(r["item"]) for r in counts), (r.name for r in references))
+    sent: Counter[int] = Counter()
+    for row in counts:
+        sent[row["kind"]] += row["sent"]
+    for kind, received in (
+        (refs.LIVE, "live_references"),
+        (refs.DROPPED, "dropped_references"),
+        (refs.GONE, "gone_references"),
+        (refs.CANARY, "canaries"),
+    ):
+        if sent[kind] != sums[received]:
+            raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
+    if sums["dead_canaries"]:
+        raise doubt(
+            f"{sums['dead_canaries']} of {sums['canaries']} metadata files of the live set count as garbage"
+        )
+
+
+def _check_candidates(
+    counts: list[dict[str, Any]], parts: Sequence[Part], sums: dict[str, int]
+) -> None:
+    check_once("candidate", (str(r["item"]) for r in counts), (p.key for p in parts))
+    rows = {str(r["item"]): (r["rows"], r["bytes"]) for r in counts}
+    for part in parts:
+        if rows[part.key] != (part.rows, part.bytes):
+            raise doubt(f"{part.key} held {rows[part.key]}, promised were {part}")
+    judged = sum(sums[v] for v in VERDICTS) + sums["duplicates"]
+    judged_bytes = sum(sums[f"{v}_bytes"] for v in VERDICTS) + sums["duplicate_bytes"]
+    if (judged, judged_bytes) != (sum(p.rows for p in parts), sum(p.bytes for p in parts)):
+        raise doubt(
+            f"{sum(p.rows for p in parts)} files of {sum(p.bytes for p in parts)} bytes were sent, {judged} of "
+            f"{judged_bytes} bytes got a verdict"
+        )
+
+
+def _protections(met: pa.Table) -> dict[str, tuple[Tally, str]]:
+    found: dict[str, tuple[Tally, str]] = {}
+    for text in met.column("protections").to_pylist():
+        for word, (objects, size, example) in json.loads(text).items():
+            tally, first = found.get(word, (Tally(), example))
+            found[word] = (tally + Tally(objects, size), first)
+    return found

@@ -1,0 +1,155 @@
+"""From contents to the files they need: metadata, then manifest lists, each file read once however often it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.domain.live_sets import ContentKind
+from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
+from lakesweep.runs.nessie.context import NessieContext
+from lakesweep.runs.nessie.work import metadata as named
+from lakesweep.runs.nessie.work.metadata import (
+    NAMED_SCHEMA,
+    MetadataItem,
+    find_lists_naming,
+    read_manifest_lists,
+    read_metadata,
+)
+from lakesweep.runs.nessie.work.problems import Problem
+from lakesweep.runs.nessie.work.references import ManifestItem, NamedFiles
+
+_FILES_PER_ITEM = 5_000
+
+
+@dataclass(slots=True)
+class LiveFiles:
+    """What some contents need. Data files are not here: executors read them out of the manifests."""
+
+    owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
+    bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
+    earlier: set[str] = field(
+        default_factory=set
+    )  # folders in which these tables kept metadata before
+    lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
+    embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
+    manifests: dict[str, int | None] = field(default_factory=dict)  # manifest → promised entries
+    others: set[str] = field(default_factory=set)  # statistics files
+    problems: list[Problem] = field(default_factory=list)
+
+    def base_locations(self) -> Iterator[tuple[str, str]]:
+        """(content id, base location)."""
+        for base, sources in self.bases.items():
+            for content_id in sorted({owner for s in sources for owner in self.owners[s]}):
+                yield content_id, base
+
+    def items(self, kind: int) -> list[ManifestItem | NamedFiles]:
+        """All of it as work, each file once."""
+        names = sorted({*self.owners, *self.lists, *self.manifests, *self.others})
+        items: list[ManifestItem | NamedFiles] = [
+            NamedFiles(f"{kind}-{number}", tuple(chunk), kind)
+            for number, chunk in enumerate(chunked(names, _FILES_PER_ITEM))
+        ]
+        items += [ManifestItem(path, count, kind) for path, count in self.manifests.items()]
+        return items
+
+    def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
+        """The contents that these metadata files belong to."""
+        return tuple(sorted({owner for source in sources for owner in self.owners[source]}))
+
+    def forget_bases(self, is_of_interest: Callable[[str], bool]) -> None:
+        """Leave out what belongs to base locations that nobody asks about."""
+        out = {s for base, own in self.bases.items() if not is_of_interest(base) for s in own}
+        self.lists = {path: own - out for path, own in self.lists.items() if own - out}
+        self.embedded = {path: own - out for path, own in self.embedded.items() if own - out}
+        self.manifests = dict.fromkeys(self.embedded)
+
+
+def read_live_files(
+    context: NessieContext,
+    states: Iterable[DistinctContent],
+    *,
+    all_snapshots: bool,
+    is_of_interest: Callable[[str], bool] | None = None,
+) -> LiveFiles:
+    """Read metadata files and manifest lists. What can't be read is a problem of the result, not an error yet.
+
+    `is_of_interest` is asked of every base location before the manifest lists are read.
+    """
+    live = LiveFiles()
+    items = _items(states, live, all_snapshots)
+    with context.phases.phase("metadata") as step:
+        for row in _rows(context, items, partial(read_metadata, context.lake)):
+            _take_metadata_row(live, row["source"], row["kind"], row["value"])
+        step.items = len(items)
+        step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
+    if is_of_interest is not None:
+        live.forget_bases(is_of_interest)
+    with context.phases.phase("manifest lists") as step:
+        for row in _rows(context, sorted(live.lists), partial(read_manifest_lists, context.lake)):
+            path, value = row["source"], row["value"]
+            if row["kind"] == named.PROBLEM:
+                owners = live.owners_of(live.lists[path])
+                live.problems.append(Problem(path, named.MANIFEST_LIST, value, owners))
+            elif live.manifests.get(value) is None:
+                live.manifests[value] = row["count"]
+        step.items = len(live.lists)
+        step.said = f"{len(live.lists)} manifest lists, {len(live.manifests)} manifests"
+    return live
+
+
+def name_owners(context: NessieContext, live: LiveFiles, bad: dict[str, str]) -> list[Problem]:
+    """Problems of manifests (path → why), with the contents that need them."""
+    if not bad:
+        return []
+    sources: dict[str, set[str]] = {path: set(live.embedded.get(path, ())) for path in bad}
+    work = partial(find_lists_naming, context.lake, frozenset(bad))
+    for row in _rows(context, sorted(live.lists), work):
+        sources[row["value"]] |= live.lists[row["source"]]
+    return [
+        Problem(path, named.MANIFEST, why, live.owners_of(sources[path]))
+        for path, why in bad.items()
+    ]
+
+
+def _items(
+    states: Iterable[DistinctContent], live: LiveFiles, all_snapshots: bool
+) -> list[MetadataItem]:
+    kinds: dict[str, ContentKind] = {}
+    snapshots: dict[str, set[int]] = {}
+    for content_id, kind, location, snapshot_id in states:
+        live.owners.setdefault(location, set()).add(content_id)
+        kinds[location] = kind
+        snapshots.setdefault(location, set()).add(snapshot_id)
+    return [
+        MetadataItem(location, kinds[location], tuple(sorted(snapshots[location])), all_snapshots)
+        for location in sorted(kinds)
+    ]
+
+
+def _take_metadata_row(live: LiveFiles, source: str, kind: str, value: str) -> None:
+    match kind:
+        case named.BASE:
+            live.bases.setdefault(value, set()).add(source)
+        case named.EARLIER:
+            live.earlier.add(value)
+        case named.MANIFEST_LIST:
+            live.lists.setdefault(value, set()).add(source)
+        case named.MANIFEST:
+            live.embedded.setdefault(value, set()).add(source)
+            live.manifests.setdefault(value, None)
+        case named.FILE:
+            live.others.add(value)
+        case _:
+            owners = live.owners_of([source])
+            live.problems.append(Problem(source, "metadata file", value, owners))
+
+
+def _rows(context: NessieContext, items: Sequence[object], work: Work) -> Iterator[dict[str, Any]]:
+    tasks = tasks_for(len(items), context.engine.slots, at_most=context.most_tasks, per_task=8)
+    table = context.engine.collect(Scatter(items, work, NAMED_SCHEMA, tasks))
+    for batch in table.to_batches():
+        yield from batch.to_pylist()

@@ -1,0 +1,38 @@
+"""What a user asks of a run on a Nessie catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakesweep.domain.cutoff_policies import CutoffPolicies
+from lakesweep.domain.live_sets import LiveSetId
+
+GRACE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRequest:
+    """Which commits of which references are live. The texts are kept with the set, so that a sweep can ask again."""
+
+    policies: CutoffPolicies
+    reference_time: datetime
+    default_policy: str
+    policy_texts: tuple[tuple[str, str], ...]
+    keep_state_at_cutoff: bool = False
+    parallelism: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireRequest:
+    """What to do about files that no content of a live set refers to."""
+
+    live_set_id: LiveSetId
+    defer: bool = False
+    max_file_modification: datetime | None = None  # inclusive; takes the place of the grace period
+    grace: timedelta = GRACE
+    keep_all_snapshots: bool = False
+    give_up: frozenset[str] = frozenset()
+    max_delete_share: float | None = None
+    confirm: str | None = None
+    parallelism: int = 4

@@ -1,0 +1,198 @@
+"""Delete planned files in rounds: ask what is live now, delete while the answer is fresh, and again until all is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lakesweep.domain.live_sets import LiveSetId, OtherContent
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.nessie.catalog_now import CatalogNow, NewlyLive
+from lakesweep.runs.nessie.context import NessieContext, SetFolder
+from lakesweep.runs.nessie.judging import judge_files
+from lakesweep.runs.nessie.work.deletion import FileDeletion
+from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
+from lakesweep.runs.nessie.work.protection import FolderIndex
+from lakesweep.runs.nessie.work.references import GoneFiles, ReferenceItem
+from lakesweep.runs.nessie.work.verdicts import FileJudge
+from lakesweep.runs.work import deleting
+from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk, LedgerFolders
+from lakesweep.runs.work.parts import Part, read_part
+
+_ROWS_PER_CHUNK = 10_000
+_TRIES = 2
+_NAMED_AT_MOST = 1000
+_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+_UNDONE = (deleting.DENIED, deleting.THROTTLED, deleting.FAILED)
+
+
+@dataclass(slots=True)
+class Swept:
+    """What the rounds have done."""
+
+    outcomes: dict[str, Tally] = field(default_factory=dict)
+    examples: dict[str, str] = field(default_factory=dict)
+    done_before: Tally = field(default_factory=Tally)
+    revived: Tally = field(default_factory=Tally)
+    revived_names: list[str] = field(default_factory=list)
+    kept: Tally = field(default_factory=Tally)  # young or protected after all
+    began_deleting: bool = False
+
+    def tally(self, *outcomes: str) -> Tally:
+        return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
+
+    @property
+    def failed(self) -> Tally:
+        """Files that are still there and should not be."""
+        return self.tally(*_UNDONE)
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """One example for each way of failing."""
+        return {o: self.examples[o] for o in _UNDONE if self.tally(o).objects}
+
+
+@dataclass(frozen=True, slots=True)
+class FileSweep:
+    """One sweep: what to delete, by which rules, and whom to ask whether it is still garbage."""
+
+    context: NessieContext
+    live_set_id: LiveSetId
+    parts: Sequence[Part]
+    protection: Callable[
+        [Sequence[OtherContent]], FolderIndex
+    ]  # told of contents of other kinds seen now
+    cutoff: datetime
+    references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
+    catalog: CatalogNow | None
+    must_be_unchanged: bool
+    assert_held: Callable[[], None]
+    note_begin: Callable[[], None]
+
+    def run(self, swept: Swept) -> None:
+        """Delete all that is garbage still; `swept` says at every moment how far it came."""
+        tries = 0
+        is_first = True
+        while True:
+            self.assert_held()
+            read_at = self.context.clock()
+            now = self._ask_again()
+            protection = self.protection(now.others)
+            parts = self._authorise(swept, now, protection, is_first=is_first)
+            is_first = False
+            if not parts:
+                return
+            self.note_begin()
+            swept.began_deleting = True
+            not_after = read_at + self.context.delete_not_after if self.catalog else _NEVER
+            with self.context.phases.phase("delete") as step:
+                tried = self._delete(parts, not_after, protection, swept)
+                step.items = tried.get(deleting.DELETED, Tally()).objects
+                step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
+            left = tried.get(deleting.NOT_TRIED, Tally()).objects
+            if left and left == sum(part.rows for part in parts):
+                raise UnsafeToSweepError(
+                    f"Asking what is live takes longer than the answer is valid ({self.context.delete_not_after}), so "
+                    "nothing could be deleted. Give the job more executors.",
+                    kind="verification-too-slow",
+                )
+            retriable = sum(
+                tried.get(o, Tally()).objects for o in (deleting.THROTTLED, deleting.FAILED)
+            )
+            tries += 0 if left else 1
+            if not left and (not retriable or tries >= _TRIES):
+                return
+            # The next round tries every file again that is still there, so only what is done stays counted.
+            swept.outcomes = {o: t for o, t in swept.outcomes.items() if o in deleting.DONE}
+
+    def _authorise(
+        self, swept: Swept, now: NewlyLive, protection: FolderIndex, *, is_first: bool
+    ) -> Sequence[Part]:
+        """The rows that are garbage now: not deleted yet, and not live again."""
+        references = [*self.references, *now.items(), *self._gone()]
+        if not references:
+            return self.parts
+        with self.context.phases.phase("re-verify") as step:
+            judge = FileJudge(
+                self.context.target,
+                SetFolder(self.live_set_id).verdicts,
+                self.cutoff,
+                keep_live_rows=True,
+            )
+            judged = judge_files(self.context, references, self.parts, protection, judge)
+            tallies = judged.tallies
+            step.items = tallies["garbage"].objects
+            step.said = f"{tallies['garbage']} still garbage, {tallies['live']} live again"
+        if judged.bad_manifests:
+            raise UnsafeToSweepError(
+                "Manifests could not be read again: "
+                + "; ".join(f"{p}: {why}" for p, why in sorted(judged.bad_manifests.items())[:20])
+                + ". No further file was deleted.",
+                kind="unreadable",
+            )
+        if is_first:
+            swept.done_before = tallies["gone"]
+        swept.revived = tallies["live"]
+        swept.revived_names = self._names(judged.live)
+        swept.kept = tallies["young"] + tallies["protected"]
+        return judged.garbage
+
+    def _ask_again(self) -> NewlyLive:
+        if self.catalog is None:
+            return NewlyLive()
+        with self.context.phases.phase("ask again") as step:
+            now = self.catalog.look()
+            step.items = len(now.states)
+            step.said = f"{len(now.states)} contents became live since the mark"
+        return now
+
+    def _gone(self) -> list[ReferenceItem]:
+        keys = self.context.store.keys(SetFolder(self.live_set_id).gone)
+        return [GoneFiles(key) for key in keys if key.endswith(".parquet")]
+
+    def _delete(
+        self, parts: Sequence[Part], not_after: datetime, protection: FolderIndex, swept: Swept
+    ) -> dict[str, Tally]:
+        folder = SetFolder(self.live_set_id)
+        chunks = [
+            Chunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start), not_after)
+            for part in parts
+            for start in range(0, part.rows, _ROWS_PER_CHUNK)
+        ]
+        deletion = FileDeletion(
+            self.context.lake,
+            self.context.target,
+            LedgerFolders(ledger=folder.ledger, deleted=folder.gone),
+            protection,
+            self.must_be_unchanged,
+        )
+        tasks = tasks_for(len(chunks), self.context.engine.slots, at_most=self.context.most_tasks)
+        rows = self.context.engine.collect(Scatter(chunks, deletion, DELETED_SCHEMA, tasks))
+        tried: dict[str, Tally] = {}
+        for row in rows.to_pylist():
+            tally = Tally(row["objects"], row["bytes"])
+            tried[row["outcome"]] = tried.get(row["outcome"], Tally()) + tally
+            swept.examples.setdefault(row["outcome"], row["example"])
+        for outcome, tally in tried.items():
+            swept.outcomes[outcome] = swept.outcomes.get(outcome, Tally()) + tally
+        counted = sum(tally.objects for tally in tried.values())
+        if counted != sum(part.rows for part in parts):
+            raise UnsafeToSweepError(
+                f"{sum(part.rows for part in parts)} files were to be deleted, {counted} have an outcome. "
+                "No further file was deleted.",
+                kind="not-conserved",
+            )
+        return tried
+
+    def _names(self, parts: Sequence[Part]) -> list[str]:
+        names: list[str] = []
+        for part in parts:
+            for batch in read_part(self.context.store.read(part.key), FILE_SCHEMA, part.key):
+                names += batch.column("uri").to_pylist()
+                if len(names) >= _NAMED_AT_MOST:
+                    return names[:_NAMED_AT_MOST]
+        return names

@@ -1,0 +1,124 @@
+"""List base locations into Parquet parts: every file counted, table folders that nobody knows of noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.domain.location import Location
+from lakesweep.runs.nessie.work.places import Lake
+from lakesweep.runs.work.parts import PartWriter, sum_of
+from lakesweep.runs.work.target import Target
+
+FILE_SCHEMA = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+LISTED_SCHEMA = pa.schema(
+    [
+        pa.field("kind", pa.string(), nullable=False),  # "prefix", "part", "table", "untouchable"
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("protected", pa.int64()),  # of a prefix: files that are no candidates
+        pa.field("protected_bytes", pa.int64()),
+    ]
+)
+
+# `<table>/metadata/<anything>.metadata.json`, also compressed: where a table or view keeps its metadata.
+_METADATA_FILE = r"^(?P<table>.*)/metadata/[^/]*\.metadata\.json(?:\.gz)?$"
+# Hadoop's local file system writes a hidden checksum beside each file and hides it from every listing of its own.
+_CHECKSUM_FILE = r"(?:^|/)\.[^/]+\.crc$"
+_EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """One piece of a listing: everything below a folder, or only what lies directly in it."""
+
+    folder: Location
+    recursive: bool = True
+
+
+@dataclass(slots=True)
+class _Seen:
+    objects: int = 0
+    bytes: int = 0
+    protected: int = 0
+    protected_bytes: int = 0
+
+
+def list_folders(
+    lake: Lake, work: Target, parts_folder: str, prefixes: Iterator[Prefix]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: one row per prefix with its counts, per written part, and per folder that looks like a table's."""
+    writer = PartWriter(work.open(), parts_folder, "listing", FILE_SCHEMA)
+    rows: list[tuple[str, str, int, int, int, int]] = []
+    tables: set[str] = set()
+    untouchable: list[str] = []
+    for prefix in prefixes:
+        seen = _Seen()
+        store = lake.open(prefix.folder)
+        batches = store.list() if prefix.recursive else iter([store.list_folder().objects])
+        for batch in batches:
+            seen.objects += batch.num_rows
+            seen.bytes += sum_of(batch, "size")
+            files = _candidates(prefix.folder, batch, seen, untouchable)
+            tables |= table_folders(files.column("uri"))
+            writer.add(files)
+        rows.append(
+            (
+                "prefix",
+                prefix.folder.uri,
+                seen.objects,
+                seen.bytes,
+                seen.protected,
+                seen.protected_bytes,
+            )
+        )
+    rows += [("table", uri, 0, 0, 0, 0) for uri in sorted(tables)]
+    rows += [("untouchable", uri, 0, 0, 0, 0) for uri in untouchable[:_EXAMPLES]]
+    rows += [("part", part.key, part.rows, part.bytes, 0, 0) for part in writer.close()]
+    yield pa.RecordBatch.from_pylist(
+        [dict(zip(LISTED_SCHEMA.names, row, strict=True)) for row in rows], schema=LISTED_SCHEMA
+    )
+
+
+def _candidates(
+    folder: Location, batch: pa.RecordBatch, seen: _Seen, untouchable: list[str]
+) -> pa.RecordBatch:
+    keys = batch.column("key")
+    # A key that the store's protocol can't carry unchanged could turn into another one on its way.
+    is_out = batch.column("is_odd")
+    if folder.kind == "local":
+        is_out = pc.or_(is_out, pc.match_substring_regex(keys, _CHECKSUM_FILE))
+    if pc.any(is_out).as_py():
+        out = batch.filter(is_out)
+        seen.protected += out.num_rows
+        seen.protected_bytes += sum_of(out, "size")
+        odd = out.filter(out.column("is_odd")).column("key").to_pylist()
+        untouchable += [f"{folder.uri}/{key}" for key in odd[:_EXAMPLES]]
+        batch = batch.filter(pc.invert(is_out))
+        keys = batch.column("key")
+    return pa.RecordBatch.from_arrays(
+        [
+            pc.binary_join_element_wise(folder.uri, keys.cast(pa.string()), "/"),
+            batch.column("size").cast(pa.int64()),
+            batch.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+        ],
+        schema=FILE_SCHEMA,
+    )
+
+
+def table_folders(uris: pa.Array) -> set[str]:
+    """Folders that hold a table's or view's metadata, told by the names of files in them."""
+    named = uris.filter(pc.match_substring(uris, ".metadata.json"))
+    tables = pc.struct_field(pc.extract_regex(named, _METADATA_FILE), "table")
+    return set(tables.drop_null().unique().to_pylist())

@@ -1,0 +1,89 @@
+"""From the URIs that tables write down to the objects they mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import (
+    ConfigError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    UnsupportedStoreError,
+)
+from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage.parallel import ordered_parallel
+
+_FILES_IN_FLIGHT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A live file that can't be read: as long as nobody knows what it names, nothing may be deleted."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """All stores that tables lie in, and how to reach them; small and picklable."""
+
+    storage: StorageOptions
+
+    def open(self, location: Location) -> ObjectStore:
+        """The store rooted at a folder."""
+        return open_store(location, self.storage)
+
+    def read(self, uri: str) -> bytes | Unreadable:
+        """A whole file. Missing, forbidden or not understood is `Unreadable`; a store out of reach is an error."""
+        try:
+            folder, name = split_file(location_of(uri))
+            return self.open(folder).read(name)
+        except (
+            ConfigError,
+            ObjectNotFoundError,
+            StorageDeniedError,
+            UnsupportedStoreError,
+        ) as error:
+            return Unreadable(error.message)
+
+    def read_many(self, uris: Iterable[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
+        """(uri, what `read` says) in the order of `uris`, many at once."""
+        return ordered_parallel(self.read, uris, _FILES_IN_FLIGHT)
+
+
+def location_of(uri: str) -> Location:
+    """The place of a URI in metadata, where a bare path means a local file."""
+    return Location.parse(f"file://{uri}" if uri.startswith("/") else uri)
+
+
+def split_file(location: Location) -> tuple[Location, str]:
+    """The store to open for one object, and its key there.
+
+    A bucket is opened as a whole. A local file is opened through its folder, which may lie behind a link.
+    """
+    if location.kind != "local":
+        return replace(location, key=""), location.key
+    folder, _, name = location.key.rpartition("/")
+    return replace(location, key=folder), name
+
+
+def table_folder(metadata_location: str) -> str:
+    """Where a table with this metadata file could keep its files: the folder that `metadata/` is in, else the file's own."""
+    folder = metadata_location.rpartition("/")[0]
+    return folder.removesuffix("/metadata")
+
+
+def without_links(location: Location) -> Location:
+    """A local folder by its real path, so that two ways to one folder are one place; others as they are."""
+    if location.kind != "local":
+        return location
+    return replace(location, key=_real_folder(f"/{location.key}").lstrip("/"))
+
+
+@lru_cache(maxsize=100_000)
+def _real_folder(path: str) -> str:
+    return os.path.realpath(path)

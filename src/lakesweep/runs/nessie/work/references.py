@@ -1,0 +1,203 @@
+"""Read what is live (manifests, and files that are known by name) and emit hashes of file names as cells.
+
+Each item sends one row of counts along through the same shuffle, so the driver can prove that every manifest arrived
+once and whole. A manifest that can't be read arrives as a problem: the meeting goes on, and the plan is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.domain.file_names import fold
+from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, single_cell
+from lakesweep.errors import FormatError
+from lakesweep.formats.file_hashes import hash_files
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.iceberg.manifests import read_manifest
+from lakesweep.runs.nessie.work.metadata import NAMED_SCHEMA, PROBLEM
+from lakesweep.runs.nessie.work.places import Lake, Unreadable, location_of, without_links
+from lakesweep.runs.work.parts import read_addresses
+from lakesweep.runs.work.target import Target
+
+# Kinds of reference cells.
+LIVE, DROPPED, GONE, CANARY, COUNTS = 1, 2, 3, 4, 5
+
+COUNTS_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),  # live entries read
+        pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
+        pa.field("problem", pa.string(), nullable=False),
+    ]
+)
+
+_BYTES_PER_HASH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestItem:
+    """A manifest to read, the entries that its list promises, and what its files are (LIVE or DROPPED)."""
+
+    path: str
+    promised: int | None
+    kind: int
+
+    @property
+    def name(self) -> str:
+        return f"manifest:{self.kind}:{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """Files that the driver knows by name: metadata files, manifest lists, manifests, statistics; or canaries."""
+
+    label: str
+    uris: tuple[str, ...]
+    kind: int
+
+    @property
+    def name(self) -> str:
+        return f"named:{self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoneFiles:
+    """A file of the ledger: what an earlier, unfinished sweep of the same plan deleted."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"gone:{self.key}"
+
+
+ReferenceItem = ManifestItem | NamedFiles | GoneFiles
+
+
+def read_references(
+    lake: Lake, work: Target, partitions: int, items: Iterator[ReferenceItem]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: cells of hashes by kind, and the counts of every item in one cell per task."""
+    emit = _Emitter(partitions)
+    manifests: dict[str, list[ManifestItem]] = {}
+    for item in items:
+        match item:
+            case ManifestItem():
+                manifests.setdefault(item.path, []).append(item)
+            case NamedFiles():
+                yield from emit.item(item.name, item.kind, pa.array(item.uris, pa.string()))
+            case GoneFiles():
+                lists = list(read_addresses(work.open().read(item.key), item.key))
+                yield from emit.item(
+                    item.name, GONE, pa.chunked_array(lists, pa.string()).combine_chunks()
+                )
+    for path, data in lake.read_many(manifests):
+        for item in manifests[path]:
+            yield from emit.manifest(item, data)
+    yield from emit.rest()
+
+
+def find_bad_manifests(lake: Lake, items: Iterator[ManifestItem]) -> Iterator[pa.RecordBatch]:
+    """Work function: which of these manifests can't be read, and why."""
+    wanted = {item.path: item for item in items}
+    bad = []
+    for path, data in lake.read_many(wanted):
+        files = live_files(wanted[path], data)
+        if isinstance(files, Unreadable):
+            bad.append({"source": path, "kind": PROBLEM, "value": files.why, "count": None})
+    yield pa.RecordBatch.from_pylist(bad, schema=NAMED_SCHEMA)
+
+
+def live_files(item: ManifestItem, data: bytes | Unreadable) -> pa.Array | Unreadable:
+    """The files of a manifest that are not deleted in it, or why nobody knows."""
+    if isinstance(data, Unreadable):
+        return data
+    try:
+        return read_manifest(data, item.path, expected_count=item.promised)
+    except FormatError as error:
+        return Unreadable(error.message)
+
+
+def hash_live_files(uris: pa.Array) -> Hashes:
+    """Hashes of live files; local ones also by their real path, as a listing may come by another way."""
+    hashes = hash_files(uris)
+    is_local = pc.or_(pc.starts_with(uris, "file:"), pc.starts_with(uris, "/"))
+    if not pc.any(is_local).as_py():
+        return hashes
+    local = uris.filter(is_local)
+    folders = pc.replace_substring_regex(local, r"/[^/]*$", "").dictionary_encode()
+    real = [_by_real_path(folder) for folder in folders.dictionary.to_pylist()]
+    if all(name is None for name in real):
+        return hashes
+    names = pc.replace_substring_regex(local, r"^.*/", "")
+    moved = [
+        fold(f"{folder}/{name}")
+        for folder, name in zip(
+            pa.array(real, pa.string()).take(folders.indices).to_pylist(),
+            names.to_pylist(),
+            strict=True,
+        )
+        if folder is not None
+    ]
+    return np.concatenate([hashes, hash_addresses(pa.array(moved, pa.string()))])
+
+
+def _by_real_path(folder: str) -> str | None:
+    """The folder's real path as a URI, or None where it is the same."""
+    location = location_of(folder) if folder not in ("", "file:", "file://") else None
+    if location is None:
+        return None
+    real = without_links(location)
+    return real.uri if real != location else None
+
+
+class _Emitter:
+    """Gathers hashes by kind and packs them when enough have come together."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+        self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
+        self._waiting: dict[int, list[Hashes]] = {}
+        self._rows = 0
+        self._counts: list[dict[str, object]] = []
+
+    def item(self, name: str, kind: int, uris: pa.Array) -> Iterator[pa.RecordBatch]:
+        hashes = hash_live_files(uris) if kind in (LIVE, DROPPED) else hash_files(uris)
+        self._waiting.setdefault(kind, []).append(hashes)
+        self._rows += len(hashes)
+        self._count(name, kind, len(uris), len(hashes))
+        if self._rows >= self._limit:
+            yield from self._flush()
+
+    def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
+        files = live_files(item, data)
+        if not isinstance(files, Unreadable):
+            try:
+                yield from self.item(item.name, item.kind, files)
+                return
+            except FormatError as error:  # a file name that may mean any place
+                files = Unreadable(error.message)
+        self._count(item.name, item.kind, 0, 0, files.why)
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        yield from self._flush()
+        if self._counts:
+            home = len(self._counts) % self._partitions
+            counts = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
+            yield single_cell(COUNTS, home, counts)
+
+    def _flush(self) -> Iterator[pa.RecordBatch]:
+        for kind, chunks in self._waiting.items():
+            yield pack_hashes(kind, np.concatenate(chunks), self._partitions)
+        self._waiting, self._rows = {}, 0
+
+    def _count(self, name: str, kind: int, files: int, sent: int, problem: str = "") -> None:
+        self._counts.append(
+            {"item": name, "kind": kind, "files": files, "sent": sent, "problem": problem}
+        )
