@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable
 
 import cramjam
+import numpy as np
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.avro.faults import avro_error
@@ -76,20 +77,19 @@ def _unpack_snappy(packed: memoryview) -> bytes:
 
 
 def _unpack_zstandard(packed: memoryview) -> memoryview:
-    """zstd streams need not say how long they are, so room is made twice as large until it is enough."""
-    room = max(1 << 16, 8 * len(packed))
+    """zstd streams need not say how long they are, so room is made larger until it is enough."""
+    room = min(max(1 << 16, 8 * len(packed)), MOST_BYTES)
     while True:
-        room = min(room, MOST_BYTES)
-        out = bytearray(room)
+        out = np.empty(room, np.uint8).data  # room that is not used costs nothing
         try:
             size = cramjam.zstd.decompress_into(packed, out)
         except cramjam.DecompressionError as error:
             # Too little room and damage look alike; damage shows again, and soon, with more of it.
             if room == MOST_BYTES:
                 raise _damaged("zstandard") from error
-            room *= 2
+            room = min(8 * room, MOST_BYTES)
             continue
-        return memoryview(out)[:size]
+        return out[:size]
 
 
 def _whole(codec: str, unpacked: bytes, *, is_whole: bool) -> bytes:
