@@ -19,30 +19,35 @@ Unpack = Callable[[memoryview], bytes | memoryview]
 
 MOST_BYTES = 256 << 20  # writers begin a new block after some ten thousand bytes
 _CRC_SIZE = 4
-_ZLIB_TRAILER_SIZE = 4
+_MOST_DEFLATED = 1100  # times smaller than unpacked; deflate can't do more
 
 
-def unpacker(codec: str) -> Unpack:
-    """The function that unpacks one block of this codec. It raises FormatError for damage, and nothing else."""
+def unpacker(codec: str) -> Unpack | None:
+    """The function that unpacks one block of this codec; None where blocks are not packed.
+
+    It raises FormatError for damage, and nothing else.
+    """
+    if codec == "null":
+        return None
     try:
         return _CODECS[codec]
     except KeyError:
         raise avro_error(f"its codec {codec[:40]!r} is none of {', '.join(_CODECS)}") from None
 
 
-def _unpack_null(packed: memoryview) -> memoryview:
-    return packed
-
-
 def _unpack_deflate(packed: memoryview) -> bytes:
+    """Bytes behind the stream are let be: some writers (fastavro) leave most of zlib's checksum there."""
+    if len(packed) < MOST_BYTES // _MOST_DEFLATED:
+        try:
+            return zlib.decompress(packed, wbits=-15)
+        except zlib.error as error:
+            raise _damaged("deflate") from error
     stream = zlib.decompressobj(wbits=-15)
     try:
         unpacked = stream.decompress(packed, MOST_BYTES)
     except zlib.error as error:
         raise _damaged("deflate") from error
-    # Some writers (fastavro) leave most of zlib's checksum behind the stream.
-    is_whole = stream.eof and len(stream.unused_data) <= _ZLIB_TRAILER_SIZE
-    return _whole("deflate", unpacked, is_whole=is_whole)
+    return _whole("deflate", unpacked, is_whole=stream.eof)
 
 
 def _unpack_bzip2(packed: memoryview) -> bytes:
@@ -103,7 +108,6 @@ def _damaged(codec: str) -> FormatError:
 
 
 _CODECS: dict[str, Unpack] = {
-    "null": _unpack_null,
     "deflate": _unpack_deflate,
     "snappy": _unpack_snappy,
     "zstandard": _unpack_zstandard,

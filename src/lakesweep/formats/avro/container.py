@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lakesweep.formats.avro.faults import avro_error
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["AvroHeader", "Block", "Container", "open_container"]
+from lakesweep.formats.avro.faults import avro_error, fault_error
+from lakesweep.formats.avro.scan import SMALLEST_BLOCK, SYNC_SIZE, find_blocks
+
+__all__ = ["AvroHeader", "Blocks", "Container", "open_container"]
+
+Ints = npt.NDArray[np.int64]
 
 _MAGIC = b"Obj\x01"
 _ENCRYPTED_MAGIC = b"AGS1"  # Iceberg's own: AES-GCM, block by block
-_SYNC_SIZE = 16
 _LONGEST_VARINT = 10
 
 
@@ -26,12 +30,13 @@ class AvroHeader:
     codec: str
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """So many objects, packed in these bytes."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """How many objects each block has, and where its packed bytes lie in the file."""
 
-    count: int
-    packed: memoryview
+    counts: Ints
+    starts: Ints
+    ends: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +45,7 @@ class Container:
 
     data: bytes
     metadata: dict[str, bytes]
-    body: int  # where the first block begins
-    sync: bytes
+    body: int  # where the sync marker has ended and the first block begins
 
     @property
     def schema(self) -> bytes:
@@ -63,22 +67,15 @@ class Container:
             raise avro_error("its objects are no records")
         return AvroHeader(schema, self.metadata, self.codec)
 
-    def blocks(self) -> Iterator[Block]:
-        """The blocks one after another, to the last byte of the file."""
-        view = memoryview(self.data)
-        pos = self.body
-        while pos < len(view):
-            count, after = _read_long(self.data, pos)
-            size, start = _read_long(self.data, after)
-            if count < 0 or size < 0 or size > len(view) - start - _SYNC_SIZE:
-                raise avro_error(f"the block at offset {pos} does not lie within the file")
-            end = start + size
-            if view[end : end + _SYNC_SIZE] != self.sync:
-                raise avro_error(
-                    f"the block at offset {pos} does not end in the file's sync marker"
-                )
-            yield Block(count, view[start:end])
-            pos = end + _SYNC_SIZE
+    def blocks(self) -> Blocks:
+        """All blocks, which follow one another to the last byte of the file."""
+        view = np.frombuffer(self.data, np.uint8)
+        most = (len(view) - self.body) // SMALLEST_BLOCK + 1
+        counts, starts, ends = (np.empty(most, np.int64) for _ in range(3))
+        found, where = find_blocks(view, self.body, counts, starts, ends)
+        if found < 0:
+            raise fault_error(found, f"the block at offset {where}", 0)
+        return Blocks(counts[:found], starts[:found], ends[:found])
 
 
 def open_container(data: bytes) -> Container:
@@ -105,10 +102,10 @@ def open_container(data: bytes) -> Container:
         for _ in range(count):
             key, pos = _read_bytes(data, pos)
             metadata[key.decode(errors="replace")], pos = _read_bytes(data, pos)
-    sync = data[pos : pos + _SYNC_SIZE]
-    if len(sync) != _SYNC_SIZE or "avro.schema" not in metadata:
+    pos += SYNC_SIZE
+    if pos > len(data) or "avro.schema" not in metadata:
         raise avro_error("its header is cut short or has no schema")
-    return Container(data, metadata, pos + _SYNC_SIZE, sync)
+    return Container(data, metadata, pos)
 
 
 def _read_bytes(data: bytes, pos: int) -> tuple[bytes, int]:

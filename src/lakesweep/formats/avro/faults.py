@@ -16,6 +16,8 @@ SYMBOL = 6
 DEPTH = 7
 COUNT = 8
 TRAILING = 9
+BLOCK_BOUNDS = 10
+SYNC = 11
 
 FAULTS = {
     VARINT: "a number is cut short or too long",
@@ -27,6 +29,8 @@ FAULTS = {
     DEPTH: "its values are nested too deep",
     COUNT: "an array or map has an impossible size",
     TRAILING: "it has bytes behind the last of its objects",
+    BLOCK_BOUNDS: "it does not lie within the file",
+    SYNC: "it does not end in the file's sync marker",
 }
 
 
@@ -35,6 +39,6 @@ def avro_error(why: str) -> FormatError:
     return FormatError(why, kind="damaged-avro")
 
 
-def fault_error(status: int, block: int, where: int) -> FormatError:
-    """The error for a negative `status`, about the block with this number, near its byte `where` once unpacked."""
-    return avro_error(f"block {block} is damaged near its byte {where}: {FAULTS[-status]}")
+def fault_error(status: int, block: str, where: int) -> FormatError:
+    """The error for a negative `status`, about a block and what was seen near its byte `where` once unpacked."""
+    return avro_error(f"{block} is damaged near its byte {where}: {FAULTS[-status]}")

@@ -31,8 +31,8 @@ __all__ = ["WIDTH", "Column", "Program", "compile_program"]
 
 WIDTH = 3
 # Those up to LOOP begin with a number in the bytes.
-(SKIP_LONG, READ_LONG, READ_INT, READ_ENUM, SKIP_TEXT, READ_TEXT, CHOOSE, LOOP) = range(8)
-(NEXT, SKIP_BYTES, READ_BYTES, SKIP_BOOLEAN, READ_BOOLEAN, JUMP, CALL, RETURN, END) = range(8, 17)
+(SKIP_LONG, READ_LONG, READ_INT, READ_ENUM, SKIP_TEXT, READ_TEXT, CHOOSE, ITEMS, LOOP) = range(9)
+(NEXT, SKIP_BYTES, READ_BYTES, SKIP_BOOLEAN, READ_BOOLEAN, JUMP, CALL, RETURN, END) = range(9, 18)
 
 _READS = {
     "boolean": READ_BOOLEAN,
@@ -49,6 +49,7 @@ _SKIPS = {
     "string": SKIP_TEXT,
 }
 _SIZES = {"float": 4, "double": 8}
+_MOST_PLAIN = 8  # numbers and texts in an item that is passed over at once
 
 Wanted = dict[
     str, "int | Wanted"
@@ -202,6 +203,11 @@ class _Compiler:
             self._skip(items)
             self._emit(NEXT, loop)
         self.code[loop][1] = len(self.code)
+        body = [operation for operation, _, _ in self.code[loop + 1 : -1]]
+        if 0 < len(body) <= _MOST_PLAIN and set(body) <= {SKIP_LONG, SKIP_TEXT}:
+            # Most bytes of a manifest are such items: statistics by column. One instruction passes over all of them.
+            texts = sum(1 << i for i, operation in enumerate(body) if operation == SKIP_TEXT)
+            self.code[loop:] = [[ITEMS, len(body), texts]]
 
     def _choose(self, union: Union, wanted: int | Wanted | None) -> None:
         choose = self._emit(CHOOSE, len(union.branches))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.formats.avro.codecs import unpacker
-from lakesweep.formats.avro.container import AvroHeader, Container, open_container
+from lakesweep.formats.avro.container import AvroHeader, Blocks, Container, open_container
 from lakesweep.formats.avro.faults import avro_error, fault_error
 from lakesweep.formats.avro.program import Column, Program, compile_program
 from lakesweep.formats.avro.scan import STACK_SIZE, gather_texts, scan_blocks
@@ -78,41 +78,54 @@ def columns_of(container: Container, columns: Sequence[str]) -> pa.RecordBatch:
 def _scan_groups(container: Container, program: Program) -> Iterator[list[pa.Array]]:
     """Unpack and scan as many blocks at a time as fill a group, so that memory is spent on columns only."""
     unpack = unpacker(container.codec)
-    group: list[tuple[int, bytes | memoryview]] = []
-    number = size = 0
-    for block in container.blocks():
-        unpacked = unpack(block.packed)
-        # Each object takes a byte or more, so a count can't be made up.
-        if block.count * max(program.smallest_row, 1) > len(unpacked):
-            raise avro_error(f"block {number + len(group)} promises more objects than it can hold")
-        group.append((block.count, unpacked))
-        size += len(unpacked)
+    blocks = container.blocks()
+    if unpack is None:
+        yield _scan(container.data, blocks, 0, program)
+        return
+    view = memoryview(container.data)
+    group: list[bytes | memoryview] = []
+    first = size = 0
+    for start, end in zip(blocks.starts.tolist(), blocks.ends.tolist(), strict=True):
+        group.append(unpack(view[start:end]))
+        size += len(group[-1])
         if size >= _GROUP_BYTES:
-            yield _scan_group(group, number, program)
-            number += len(group)
+            yield _scan_group(group, blocks, first, program)
+            first += len(group)
             group, size = [], 0
-    yield _scan_group(group, number, program)
+    yield _scan_group(group, blocks, first, program)
 
 
 def _scan_group(
-    group: list[tuple[int, bytes | memoryview]], number: int, program: Program
+    group: list[bytes | memoryview], packed: Blocks, first: int, program: Program
 ) -> list[pa.Array]:
-    whole = group[0][1] if len(group) == 1 else b"".join(unpacked for _, unpacked in group)
+    ends = np.cumsum([len(unpacked) for unpacked in group], dtype=np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if group else ends
+    counts = packed.counts[first : first + len(group)]
+    whole = group[0] if len(group) == 1 else b"".join(group)
+    return _scan(whole, Blocks(counts, starts, ends), first, program)
+
+
+def _scan(
+    whole: bytes | memoryview, blocks: Blocks, first: int, program: Program
+) -> list[pa.Array]:
+    """Read the objects of unpacked blocks; `first` is the number of the first one, for messages."""
     data = np.frombuffer(whole, np.uint8)
     data.flags.writeable = False  # one type for compiled code, whatever the bytes came from
-    counts = np.array([count for count, _ in group], np.int64)
-    ends = np.cumsum([len(unpacked) for _, unpacked in group], dtype=np.int64)
-    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]]) if group else ends
-    rows = int(counts.sum())
+    # Each object takes a byte or more, so a count can't be made up.
+    most = (blocks.ends - blocks.starts) // max(program.smallest_row, 1)
+    for number in np.flatnonzero(blocks.counts > most):
+        raise avro_error(f"block {first + number} promises more objects than it can hold")
+    rows = int(blocks.counts.sum())
     shape = (len(program.columns), rows)
     values, sizes = np.empty(shape, np.int64), np.empty(shape, np.int64)
     is_set = np.zeros(shape, np.bool_)
     stack = np.empty(STACK_SIZE, np.int64)
+    starts, ends, counts = blocks.starts, blocks.ends, blocks.counts
     status, block, where = scan_blocks(
         data, starts, ends, counts, program.code, stack, values, sizes, is_set
     )
     if status < 0:
-        raise fault_error(status, number + block, where)
+        raise fault_error(status, f"block {first + block}", where)
     return [
         _array(column, data, values[i], sizes[i], is_set[i])
         for i, column in enumerate(program.columns)
@@ -130,8 +143,8 @@ def _array(column: Column, data: Bytes, values: Ints, sizes: Ints, is_set: Flags
         return pa.array(column.symbols, pa.string()).take(numbers)
     if column.kind == "boolean":
         return pa.array(values == 1, pa.bool_(), mask=mask)
-    kept = values if mask is None else np.where(is_set, values, 0)
-    return pa.array(kept, pa.int64(), mask=mask).cast(_TYPES[column.kind])
+    kept = values if column.kind == "long" else values.astype(np.int32)
+    return pa.array(kept, _TYPES[column.kind], mask=mask)
 
 
 def _texts(column: Column, data: Bytes, starts: Ints, sizes: Ints, is_set: Flags) -> pa.Array:

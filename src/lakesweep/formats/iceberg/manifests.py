@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.avro.container import Container, open_container
@@ -58,12 +57,11 @@ def read_manifest_list(data: bytes, what: str) -> ManifestList:
     with named_damage(what):
         batch = columns_of(_opened(data), _LIST_COLUMNS)
         paths = _required(batch, "manifest_path", pa.string(), "manifest list")
-        keys = _optional(batch, "key_metadata", pa.binary())
-        if any(keys):
+        if any(_optional(batch, "key_metadata", pa.binary()) or ()):
             raise _error("it names encrypted manifests, which are not supported")
         if not all(paths := paths.to_pylist()):
             raise _error("it names a manifest without a path")
-        lengths = _optional(batch, "manifest_length", pa.int64())
+        lengths = _optional(batch, "manifest_length", pa.int64()) or [None] * len(paths)
         return ManifestList(paths, _counts(batch), lengths)
 
 
@@ -88,8 +86,6 @@ def read_manifest(data: bytes, what: str, *, expected_count: int | None) -> pa.S
         paths = _required(batch, "data_file.file_path", pa.string(), "manifest")
         if np.any((status < _EXISTING) | (status > _DELETED)):
             raise _error("an entry is of unknown status")
-        if pc.any(pc.equal(paths, "")).as_py():
-            raise _error("an entry names a file without a path")
         is_live = status != _DELETED
         return paths if is_live.all() else paths.filter(pa.array(is_live))
 
@@ -111,27 +107,32 @@ def _required(batch: pa.RecordBatch, column: str, type_: pa.DataType, kind: str)
     return found
 
 
-def _optional(batch: pa.RecordBatch, column: str, *types: pa.DataType) -> list[Any]:
+def _optional(batch: pa.RecordBatch, column: str, *types: pa.DataType) -> list[Any] | None:
+    """The column's values; None if the writer's schema does not have it."""
     found = batch.column(column)
-    if found.type not in (pa.null(), *types):
+    if found.type == pa.null():
+        return None
+    if found.type not in types:
         raise _error(f"its column {column} is of the wrong type {found.type}")
     values: list[Any] = found.to_pylist()
     return values
 
 
 def _counts(batch: pa.RecordBatch) -> list[int | None]:
+    """All entries of each manifest; None where one of the three numbers is not known."""
     parts = [_either(batch, *names) for names in _COUNTS]
     return [
-        None if added is None or existing is None or deleted is None else added + existing + deleted
-        for added, existing, deleted in zip(*parts, strict=True)
+        None if None in three or min(three) < 0 else sum(three)
+        for three in zip(*parts, strict=True)
     ]
 
 
-def _either(batch: pa.RecordBatch, name: str, old_name: str) -> list[int | None]:
+def _either(batch: pa.RecordBatch, name: str, old_name: str) -> list[Any]:
     """Numbers by their new name or their old one. Some writers put -1 where they did not count."""
     now, then = (_optional(batch, one, pa.int32(), pa.int64()) for one in (name, old_name))
-    found = (b if a is None else a for a, b in zip(now, then, strict=True))
-    return [number if number is not None and number >= 0 else None for number in found]
+    if now is None or then is None:
+        return now or then or [None] * batch.num_rows
+    return [b if a is None else a for a, b in zip(now, then, strict=True)]
 
 
 def _error(why: str) -> FormatError:
