@@ -119,10 +119,10 @@ def parse_policy(text: str, reference_time: datetime) -> CutoffPolicy:
 
 
 def parse_instant(text: str) -> datetime:
-    """Read a time that has an offset, such as a commit's. Parts of a microsecond are rounded up.
+    """Read a time that has an offset, such as a commit's. Parts of a microsecond are cut.
 
-    Both sides of the comparison are rounded up, which can make an older commit live by less than a microsecond and
-    never the other way round.
+    Servers write nanoseconds. With both sides of the comparison rounded down, a commit that is older than the cut-off
+    by less than a microsecond may stay live, and never the other way round.
     """
     match = _INSTANT.fullmatch(text.strip().upper())
     if match is None:
@@ -135,7 +135,7 @@ def parse_instant(text: str) -> datetime:
     ) * (-1 if sign == "-" else 1)
     try:
         local = datetime(year, month, day, hour, minute, int(second or 0), tzinfo=UTC)
-        return local + -(-nanoseconds // 1000) * _MICROSECOND - offset
+        return local + nanoseconds // 1000 * _MICROSECOND - offset
     except (ValueError, OverflowError) as error:
         raise _bad_time(text) from error
 
@@ -158,7 +158,7 @@ def _bad_time(text: str) -> ConfigError:
 
 
 def _duration_microseconds(text: str) -> int | None:
-    """A java.time.Duration, rounded down to microseconds; None when the text is not one."""
+    """A java.time.Duration, rounded up to microseconds; None when the text is not one."""
     match = _DURATION.fullmatch(text)
     if match is None or match["time"] == "T":
         return None
@@ -170,7 +170,8 @@ def _duration_microseconds(text: str) -> int | None:
     if (match["seconds"] or "").startswith("-"):
         nanoseconds = -nanoseconds
     total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000 + nanoseconds
-    return (-total if match["sign"] == "-" else total) // 1000
+    # Up, so that the time it leads back to is rounded down.
+    return -((total if match["sign"] == "-" else -total) // 1000)
 
 
 def _moved_back(time: datetime, microseconds: int) -> datetime:

@@ -19,6 +19,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.testing.nessie_contents import (
     Content,
     Key,
@@ -111,6 +113,16 @@ class FakeNessie:
         """The server without a socket, for tests that ask it thousands of times."""
         return httpx.MockTransport(self._answer_httpx)
 
+    def client(self, properties: Mapping[str, str] | None = None) -> NessieClient:
+        """A client that asks without a socket, does not really sleep, and knows nothing of this machine's settings."""
+        return NessieClient(
+            self.uri,
+            ClientProperties(properties or {}),
+            retries=2,
+            http_transport=self.transport,
+            sleep=lambda seconds: None,
+        )
+
     def handle(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
     ) -> tuple[int, dict[str, Any]]:
@@ -202,9 +214,10 @@ class FakeNessie:
         """All references with their hashes."""
         return {name: reference.hash for name, reference in self.state.references.items()}
 
-    def content(self, key: Key, ref: str = "main") -> Content | None:
-        """A key's content at the head of a reference."""
-        return self.state.state_at(self.head(ref)).get(key)
+    def contents(self, keys: Sequence[Key], ref: str = "main") -> dict[Key, Content]:
+        """Those of the keys that are there at the head of a reference, with their contents."""
+        state = self.state.state_at(self.head(ref))
+        return {key: state[key] for key in keys if key in state}
 
     def commit(
         self,
@@ -229,9 +242,12 @@ class FakeNessie:
         content = self.state.state_at(self.head(branch))[old]
         return self.commit(branch, {new: content}, [old], message=f"rename {old} to {new}")
 
-    def merge(self, source: str, target: str = "main") -> str:
-        """Merge one reference's head into a branch; gives the branch's new hash."""
-        self.state.merge(self.head(source), target)
+    def merge(
+        self, source: str, target: str = "main", *, drop: Sequence[Key] = (), force: bool = False
+    ) -> str:
+        """Merge one reference's head into a branch, but for some keys; gives the branch's new hash."""
+        default_mode = "FORCE" if force else "NORMAL"
+        self.state.merge(self.head(source), target, dict.fromkeys(drop, "DROP"), default_mode)
         return self.head(target)
 
     def create_branch(self, name: str, source: str = "main", hash: str | None = None) -> str:

@@ -115,14 +115,15 @@ def _log_entry(commit: FakeCommit, with_operations: bool) -> Json:
             "authorTime": time,
             "parentCommitHashes": list(commit.parents),
         },
+        "parentCommitHash": commit.parents[0],
+        "operations": None,
     }
     if with_operations:
-        puts = [
-            {"type": "PUT", "key": _key_json(key), "content": content}
+        changes = {key: {"type": "DELETE", "key": _key_json(key)} for key in commit.deletes} | {
+            key: {"type": "PUT", "key": _key_json(key), "content": content}
             for key, content in commit.puts.items()
-        ]
-        deletes = [{"type": "DELETE", "key": _key_json(key)} for key in commit.deletes]
-        entry |= {"parentCommitHash": commit.parents[0], "operations": puts + deletes}
+        }
+        entry["operations"] = [changes[key] for key in sorted(changes)]
     return entry
 
 
@@ -173,16 +174,15 @@ def _commit(state: NessieState, ref: str, body: Json) -> Json:
     _check_no_conflict(state, ref, body["operations"])
     puts: dict[Key, Content] = {}
     deletes: list[Key] = []
-    existing = state.state_at(state.reference(branch).hash)
     for operation in body["operations"]:
         key = _key(operation["key"])
         if operation["type"] == "DELETE":
             deletes.append(key)
         elif operation["type"] == "PUT":
             puts[key] = operation["content"]
-    for key, content in puts.items():
-        if key in existing and key not in deletes and not content.get("id"):
-            raise Refusal(409, "REFERENCE_CONFLICT", f"Key '{'.'.join(key)}' already exists")
+    if not puts and not deletes:
+        raise Refusal(400, "BAD_REQUEST", "operations: size must be between 1 and 2147483647")
+    _check_ids(state.state_at(state.reference(branch).hash), puts, deletes)
     made = state.commit(branch, puts, deletes, message=body["commitMeta"].get("message", ""))
     added = [
         {"key": _key_json(key), "contentId": made.puts[key]["id"]}
@@ -193,9 +193,25 @@ def _commit(state: NessieState, ref: str, body: Json) -> Json:
     return {"targetBranch": target, "addedContents": added}
 
 
+def _check_ids(
+    existing: Mapping[Key, Content], puts: Mapping[Key, Content], deletes: Sequence[Key]
+) -> None:
+    """New contents get their id from the server; only what is updated, or renamed in the same commit, has one."""
+    renamed = {existing[key]["id"] for key in deletes if key in existing}
+    for key, content in puts.items():
+        name, is_update = ".".join(key), key in existing and key not in deletes
+        if is_update and not content.get("id"):
+            message = f"New value to update existing key '{name}' has no content ID"
+            raise Refusal(400, "BAD_REQUEST", message)
+        if not is_update and content.get("id") and content["id"] not in renamed:
+            message = f"New value for key '{name}' must not have a content ID"
+            raise Refusal(400, "BAD_REQUEST", message)
+
+
 def _merge(state: NessieState, ref: str, body: Json) -> Json:
     branch = _name(state, ref)
-    made = state.merge(body["fromHash"], branch)
+    modes = {_key(m["key"]): m["mergeBehavior"] for m in body.get("keyMergeModes", [])}
+    made = state.merge(body["fromHash"], branch, modes, body.get("defaultKeyMergeMode", "NORMAL"))
     return {
         "wasApplied": made is not None,
         "wasSuccessful": True,
@@ -210,7 +226,7 @@ def _name(state: NessieState, ref: str) -> str:
 
 
 def _resolve(state: NessieState, ref: str) -> FakeReference:
-    """`name`, `name@hash`, `@hash` and `-`. A hash must lie in the named reference's history."""
+    """`name`, `name@hash`, `@hash` and `-`. As in a real server, the hash need not lie on the named reference."""
     match = _REF.fullmatch(ref)
     if match is None:
         raise Refusal(400, "BAD_REQUEST", f"'{ref}' is not a reference")
@@ -219,11 +235,9 @@ def _resolve(state: NessieState, ref: str) -> FakeReference:
         state.state_at(hash or "")
         return FakeReference("DETACHED", "DETACHED", hash or "")
     reference = state.reference(_name(state, ref))
-    if not hash or hash == reference.hash:
+    if not hash:
         return reference
-    if all(commit.hash != hash for commit in state.log(reference.hash)) and hash != NO_ANCESTOR:
-        message = f"Could not find commit '{hash}' in reference '{reference.name}'."
-        raise Refusal(404, "REFERENCE_NOT_FOUND", message)
+    state.state_at(hash)
     return FakeReference(reference.kind, reference.name, hash)
 
 
@@ -247,6 +261,8 @@ def _check_no_conflict(state: NessieState, ref: str, operations: Sequence[Json])
 
 
 def _reference_json(reference: FakeReference) -> Json:
+    if reference.kind == "DETACHED":
+        return {"type": reference.kind, "hash": reference.hash}
     return {"type": reference.kind, "name": reference.name, "hash": reference.hash}
 
 

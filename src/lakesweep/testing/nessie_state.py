@@ -127,8 +127,17 @@ class NessieState:
             self.now += self.tick
             return made
 
-    def merge(self, source_hash: str, branch: str) -> FakeCommit | None:
-        """One commit with what changed on the source since the histories parted; None when nothing did."""
+    def merge(
+        self,
+        source_hash: str,
+        branch: str,
+        modes: Mapping[Key, str] | None = None,
+        default_mode: str = "NORMAL",
+    ) -> FakeCommit | None:
+        """One commit with what changed on the source since the histories parted; None when nothing did.
+
+        The mode of a key is NORMAL (refused when both sides changed it), FORCE or DROP.
+        """
         with self.lock:
             target = self._branch(branch)
             known = {commit.hash for commit in self._ancestors(target.hash)} | {NO_ANCESTOR}
@@ -144,14 +153,20 @@ class NessieState:
                 for key in before.keys() | theirs.keys()
                 if before.get(key) != theirs.get(key) and ours.get(key) != theirs.get(key)
             }
-            conflicts = [key for key in changed if ours.get(key) != before.get(key)]
+            mode_of = {key: (modes or {}).get(key, default_mode) for key in changed}
+            changed = {key for key in changed if mode_of[key] != "DROP"}
+            conflicts = [
+                key
+                for key in changed
+                if ours.get(key) != before.get(key) and mode_of[key] == "NORMAL"
+            ]
             if conflicts:
                 names = ", ".join(".".join(key) for key in sorted(conflicts))
                 raise Refusal(409, "REFERENCE_CONFLICT", f"The following keys conflict: {names}")
             return self.commit(
                 branch,
                 {key: theirs[key] for key in sorted(changed) if key in theirs},
-                sorted(key for key in changed if key not in theirs),
+                sorted(key for key in changed if key not in theirs and key in ours),
                 message=f"Merged {source_hash[:12]}",
                 merged=source_hash,
             )

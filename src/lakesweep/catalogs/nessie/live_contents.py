@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from lakesweep.catalogs.nessie.history import CommitHistory
@@ -27,13 +27,24 @@ class LiveReferences:
 
     def __iter__(self) -> Iterator[ContentReference]:
         for number, contents in _live_contents(self._history, self._live, self._states):
-            commit_id = self._history.hashes[number]
-            seen: dict[str, TableState] = {}
-            for content in contents:
-                # A commit's own puts are part of its state.
-                if isinstance(content, TableState) and content.content_id not in seen:
-                    seen[content.content_id] = content
-                    yield ContentReference(content[0], commit_id, *content[1:])
+            yield from _references(self._history.hashes[number], contents)
+
+
+def _references(commit_id: str, contents: Iterable[CatalogContent]) -> Iterator[ContentReference]:
+    """One reference for each distinct state of a table: a commit's own puts are part of its full state too.
+
+    One id can stand under two keys with different metadata (a rename, merged without its delete), while a live set
+    holds one row for an id and a commit. The second gets a commit id with a number, so that it is not lost.
+    """
+    found: dict[str, list[tuple[object, ...]]] = {}
+    for content in contents:
+        if isinstance(content, TableState):
+            states = found.setdefault(content.content_id, [])
+            state = content[2:]
+            if state not in states:
+                states.append(state)
+                name = commit_id if len(states) == 1 else f"{commit_id}#{len(states)}"
+                yield ContentReference(content.content_id, name, *content[1:])
 
 
 def other_contents(
