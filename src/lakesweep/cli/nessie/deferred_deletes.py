@@ -10,7 +10,7 @@ from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.sweeping import opened_context, run_and_show
 from lakesweep.cli.nessie.telling import deferred_line
-from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes
+from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -37,9 +37,10 @@ def deferred_deletes(*, given: Given, settings: Settings) -> None:
     settings, access = file_access(given, settings)
     refuse_disabled_deletes(access)
     with (
+        work_location(given, settings.spark) as work,
         reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
-        opened_context(given, settings, live_sets) as context,
+        opened_context(settings, live_sets, work) as context,
     ):
         run_and_show(
             settings.output,

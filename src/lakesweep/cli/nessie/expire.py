@@ -10,7 +10,7 @@ from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.sweeping import opened_context, run_and_show, run_seconds
 from lakesweep.cli.nessie.telling import sweep_line
-from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes
+from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -42,9 +42,10 @@ def expire(*, given: Given, settings: Settings) -> None:
     if not defer:
         refuse_disabled_deletes(access)
     with (
+        work_location(given, settings.spark) as work,
         reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
-        opened_context(given, settings, live_sets) as context,
+        opened_context(settings, live_sets, work) as context,
     ):
         expire_and_show(settings.output, context, request, client)
 

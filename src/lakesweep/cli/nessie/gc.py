@@ -12,7 +12,7 @@ from lakesweep.cli.nessie.mark_live import mark_into, marked_lines
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.sweeping import opened_context
-from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes
+from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 from lakesweep.cli.render import print_text
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def gc(*, given: Given, settings: Settings) -> None:
     if not defer:
         refuse_disabled_deletes(access)
     with (
+        work_location(given, settings.spark, lasting=database is not None) as work,
         nessie_client(given) as client,
         opened_live_sets(database) as live_sets,
-        opened_context(given, settings, live_sets, lasting=database is not None) as context,
+        opened_context(settings, live_sets, work) as context,
     ):
         context.engine.begin()
         marked = mark_into(live_sets, client, marking, wanted_id_file(given), context.phases)

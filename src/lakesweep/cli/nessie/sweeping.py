@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.working import work_location
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars, start_engine
 from lakesweep.domain.live_sets import LiveSetId
@@ -16,6 +14,7 @@ from lakesweep.errors import LakesweepError
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+    from lakesweep.domain.location import Location
     from lakesweep.runs.nessie.context import NessieContext
     from lakesweep.runs.phases import Phases
     from lakesweep.runs.record import RunRecord
@@ -26,7 +25,7 @@ __all__ = ["opened_context", "run_and_show", "run_seconds"]
 
 @contextmanager
 def opened_context(
-    given: Given, settings: Settings, live_sets: LiveSetStore, *, lasting: bool = True
+    settings: Settings, live_sets: LiveSetStore, work: Location
 ) -> Iterator[NessieContext]:
     """Everything that a run on a live set needs."""
     from lakesweep.engine.late import LateEngine
@@ -34,10 +33,7 @@ def opened_context(
     from lakesweep.runs.phases import Phases
 
     phases = Phases("nessie", shown_bars(settings.output))
-    with (
-        work_location(given, settings.spark, lasting=lasting) as work,
-        LateEngine(lambda: start_engine(settings, phases)) as engine,
-    ):
+    with LateEngine(lambda: start_engine(settings, phases)) as engine:
         yield NessieContext(
             live_sets=live_sets, engine=engine, storage=settings.storage, work=work, phases=phases
         )
