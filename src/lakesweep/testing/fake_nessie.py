@@ -9,6 +9,7 @@ with FakeNessie() as nessie:
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +56,7 @@ _REASONS = {400: "Bad Request", 403: "Forbidden", 404: "Not Found", 409: "Confli
 
 @dataclass(slots=True)
 class _Fault:
-    """What happens to the next `times` requests whose path holds `path`, after `after` others of them."""
+    """What happens to the next `times` requests whose path matches, after `after` others of them."""
 
     path: str
     times: int
@@ -65,7 +66,7 @@ class _Fault:
     before: Callable[[], object] | None = None
 
     def takes(self, path: str) -> bool:
-        if self.path not in path or self.times <= 0:
+        if self.times <= 0 or not re.search(self.path, path):
             return False
         if self.after > 0:
             self.after -= 1
@@ -164,7 +165,7 @@ class FakeNessie:
     # -- its mistakes
 
     def fail(self, path: str = "", *, status: int = 503, times: int = 1, after: int = 0) -> None:
-        """Refuse the next `times` requests whose path holds `path`, once `after` of them went well."""
+        """Refuse the next `times` requests in whose path the pattern is found, once `after` of them went well."""
         self._faults.append(_Fault(path, times, after, status=status))
 
     def tamper(self, path: str, change: Tamper, *, times: int = 1, after: int = 0) -> None:
@@ -172,11 +173,11 @@ class FakeNessie:
         self._faults.append(_Fault(path, times, after, tamper=change))
 
     def repeat_token(self, path: str, *, after: int = 0) -> None:
-        """From now on, pages lead back to where they were asked from."""
+        """From now on, every second page of a list leads back to itself."""
 
         def back(request: Request, said: dict[str, Any]) -> dict[str, Any]:
-            token = request[2].get("page-token", "again")
-            return {**said, "hasMore": True, "token": token}
+            token = request[2].get("page-token")
+            return said if token is None else {**said, "hasMore": True, "token": token}
 
         self.tamper(path, back, times=1_000, after=after)
 

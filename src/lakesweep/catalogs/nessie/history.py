@@ -115,16 +115,23 @@ def read_history(
             return
         last = page.commits[-1]
         if page.next_token is None:
-            if last.parent not in (None, config.no_ancestor_hash):
+            if config.no_ancestor_hash and last.parent not in (None, config.no_ancestor_hash):
                 raise nonsense(operation, f"it ends at {last.hash}, which has a parent")
             return
-        expected, token = last.parent or "", page.next_token
+        expected, token = _parent(operation, last), page.next_token
         size = next(sizes, size)
 
 
 def _check_chain(operation: str, commits: Sequence[LoggedCommit], expected: str) -> None:
     """A log with a commit left out would make all below it look older, or not be there at all."""
-    for commit in commits:
-        if expected and commit.hash != expected:
+    for number, commit in enumerate(commits, start=1):
+        if commit.hash != expected:
             raise nonsense(operation, f"the commit {expected} is missing from it")
-        expected = commit.parent or ""
+        if number < len(commits):
+            expected = _parent(operation, commit)
+
+
+def _parent(operation: str, commit: LoggedCommit) -> str:
+    if commit.parent is None:
+        raise nonsense(operation, f"the commit {commit.hash} came without its parent")
+    return commit.parent

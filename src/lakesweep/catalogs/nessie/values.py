@@ -54,7 +54,7 @@ CatalogContent = TableState | OtherContent
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """A commit and the contents that it put. `parent` is None where the server does not say."""
+    """A commit and the contents that it put. Only the first of a history may be without a parent."""
 
     hash: str
     time: datetime
