@@ -1,0 +1,191 @@
+"""Which files a table's metadata begins with, in versions 1, 2 and 3, and for views."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from lakesweep.errors import FormatError
+from lakesweep.formats.iceberg import (
+    MetadataFiles,
+    SnapshotFiles,
+    files_of,
+    read_table_metadata,
+    read_view_metadata,
+)
+from lakesweep.testing.iceberg_files import table_metadata, view_metadata
+
+LOCATION = "s3://lake/t"
+LISTS = [{"snapshot-id": i, "manifest-list": f"{LOCATION}/metadata/snap-{i}.avro"} for i in (7, 8)]
+EMBEDDED = {"snapshot-id": 9, "manifests": [f"{LOCATION}/metadata/m{i}.avro" for i in (1, 2)]}
+STATISTICS: dict[str, Any] = {
+    "statistics": [
+        {"snapshot-id": i, "statistics-path": f"{LOCATION}/metadata/{i}.stats", "blob-metadata": []}
+        for i in (7, 8)
+    ],
+    "partition_statistics": [
+        {"snapshot-id": 8, "statistics-path": f"{LOCATION}/metadata/8.parquet"}
+    ],
+}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_snapshots_name_their_manifest_lists(version: int) -> None:
+    """With the statistics of each, and the metadata files of before."""
+    log = [{"timestamp-ms": 1, "metadata-file": f"{LOCATION}/metadata/0.json"}]
+    data = table_metadata(
+        LOCATION, LISTS, version=version, current=8, metadata_log=log, **STATISTICS
+    )
+    metadata = read_table_metadata(data, "t")
+    assert (metadata.format_version, metadata.location) == (version, LOCATION)
+    assert metadata.uuid == "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+    assert metadata.current_snapshot_id == 8
+    assert metadata.snapshots == tuple(
+        SnapshotFiles(one["snapshot-id"], one["manifest-list"]) for one in LISTS
+    )
+    assert metadata.metadata_log == (f"{LOCATION}/metadata/0.json",)
+    assert metadata.statistics == (
+        (7, f"{LOCATION}/metadata/7.stats"),
+        (8, f"{LOCATION}/metadata/8.stats"),
+        (8, f"{LOCATION}/metadata/8.parquet"),
+    )
+
+
+def test_version_1_may_embed_manifests_and_lack_an_id() -> None:
+    """Long ago snapshots named their manifests one by one."""
+    data = table_metadata(LOCATION, [LISTS[0], EMBEDDED], version=1, current=9)
+    metadata = read_table_metadata(data, "t")
+    assert metadata.uuid is None
+    assert files_of(metadata, -1) == MetadataFiles(manifests=tuple(EMBEDDED["manifests"]))
+    assert files_of(metadata, 7) == MetadataFiles((LISTS[0]["manifest-list"],))
+
+
+def test_a_list_beside_embedded_manifests_is_all_that_counts() -> None:
+    """As Iceberg reads it."""
+    both = {**EMBEDDED, "manifest-list": "s3://lake/t/metadata/l.avro"}
+    metadata = read_table_metadata(table_metadata(LOCATION, [both], version=1), "t")
+    assert files_of(metadata, 9) == MetadataFiles(("s3://lake/t/metadata/l.avro",))
+
+
+def test_one_snapshot_is_live_and_its_statistics() -> None:
+    """nessie-gc's rule: the one that the content names, or the current one; one that is not there has nothing."""
+    data = table_metadata(LOCATION, LISTS, current=8, **STATISTICS)
+    metadata = read_table_metadata(data, "t")
+    seven = MetadataFiles(
+        (f"{LOCATION}/metadata/snap-7.avro",), (), (f"{LOCATION}/metadata/7.stats",)
+    )
+    assert files_of(metadata, 7) == seven
+    assert files_of(metadata, 404) == MetadataFiles()
+    eight = files_of(metadata, -1)
+    assert eight == files_of(metadata, 8)
+    assert eight.others == (f"{LOCATION}/metadata/8.stats", f"{LOCATION}/metadata/8.parquet")
+
+
+def test_all_snapshots_may_be_kept() -> None:
+    """Every snapshot that the metadata still lists, whatever the content names."""
+    data = table_metadata(LOCATION, [*LISTS, EMBEDDED], version=1, current=8, **STATISTICS)
+    files = files_of(read_table_metadata(data, "t"), 404, all_snapshots=True)
+    assert files.manifest_lists == tuple(one["manifest-list"] for one in LISTS)
+    assert files.manifests == tuple(EMBEDDED["manifests"])
+    assert len(files.others) == 3
+
+
+def test_a_table_without_snapshots_has_only_its_metadata() -> None:
+    """-1, null and no field at all mean no current snapshot."""
+    for current in (-1, None):
+        data = table_metadata(LOCATION, current_snapshot_id=current, snapshots=None)
+        metadata = read_table_metadata(data, "t")
+        assert metadata.current_snapshot_id is None
+        assert files_of(metadata, -1) == MetadataFiles()
+
+
+def test_a_current_snapshot_that_is_not_listed_is_doubt() -> None:
+    """What the table holds now can't be told."""
+    metadata = read_table_metadata(table_metadata(LOCATION, LISTS, current=6), "t")
+    with pytest.raises(FormatError, match="current snapshot 6"):
+        files_of(metadata, -1)
+
+
+def test_gzipped_metadata_is_known_by_its_first_bytes() -> None:
+    """Also in two members."""
+    data = table_metadata(LOCATION, LISTS, current=8)
+    expected = read_table_metadata(data, "t")
+    assert read_table_metadata(gzip.compress(data), "t") == expected
+    assert read_table_metadata(gzip.compress(data[:99]) + gzip.compress(data[99:]), "t") == expected
+
+
+def test_a_view_has_an_id_and_a_place() -> None:
+    """And no further files."""
+    view = read_view_metadata(gzip.compress(view_metadata("s3://lake/v")), "v")
+    assert (view.uuid, view.location) == ("9c12d441-03fe-4693-9a96-a0705ddf69c1", "s3://lake/v")
+
+
+def test_tables_and_views_are_not_taken_for_each_other() -> None:
+    """A view read as a table would be a table without files."""
+    with pytest.raises(FormatError, match="not the metadata of a table"):
+        read_table_metadata(view_metadata("s3://lake/v"), "v")
+    with pytest.raises(FormatError, match="not the metadata of a view"):
+        read_view_metadata(table_metadata(LOCATION, version=1), "t")
+    with pytest.raises(FormatError, match="not known for views"):
+        read_view_metadata(table_metadata(LOCATION), "t")
+
+
+def changed(**fields: Any) -> bytes:
+    return table_metadata(LOCATION, LISTS, **fields)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "no JSON"),
+        (changed()[:-1], "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 100_000, "no JSON"),
+        (b"[]", "no object"),
+        (b"{}", "format-version"),
+        (gzip.compress(changed())[:-9], "cut short"),
+        (gzip.compress(changed()) + b"x", "cut short"),
+        (b"\x1f\x8b" + bytes(20), "damaged"),
+        (changed(format_version=4), "version 4 is not known"),
+        (changed(format_version=0), "version 0 is not known"),
+        (changed(format_version="2"), "format-version"),
+        (changed(format_version=True), "format-version"),
+        (changed(table_uuid=None), "table-uuid"),
+        (changed(location=None), "location"),
+        (changed(location=""), "location"),
+        (changed(location=5), "location"),
+        (changed(last_column_id=None), "not the metadata of a table"),
+        (changed(current_snapshot_id="7"), "current-snapshot-id"),
+        (changed(current_snapshot_id=1.5), "current-snapshot-id"),
+        (changed(current_snapshot_id=1 << 63), "64 bits"),
+        (changed(snapshots={}), "snapshots"),
+        (changed(snapshots=[5]), "snapshots"),
+        (changed(snapshots=[{}]), "snapshot-id"),
+        (changed(snapshots=[{"snapshot-id": 1}]), "names no manifests"),
+        (changed(snapshots=[{"snapshot-id": 1, "manifest-list": ""}]), "manifest-list"),
+        (changed(snapshots=[{"snapshot-id": 1, "manifest-list": 5}]), "manifest-list"),
+        (changed(snapshots=[{"snapshot-id": 1, "manifests": "x"}]), "manifests"),
+        (changed(snapshots=[{"snapshot-id": 1, "manifests": [None]}]), "manifests"),
+        (changed(snapshots=[LISTS[0], LISTS[0]]), "two snapshots of one id"),
+        (changed(statistics=[{"snapshot-id": 1}]), "statistics-path"),
+        (changed(partition_statistics=[{"statistics-path": "x"}]), "snapshot-id"),
+        (changed(metadata_log=[{}]), "metadata-file"),
+    ],
+)
+def test_metadata_of_another_shape_is_doubt(data: bytes, why: str) -> None:
+    """With the file's name, and what was not done."""
+    with pytest.raises(FormatError) as caught:
+        read_table_metadata(data, "s3://lake/t/metadata/1.json")
+    assert why in caught.value.message
+    assert caught.value.message.startswith("s3://lake/t/metadata/1.json can't be read")
+    assert "Nothing was deleted" in caught.value.message
+
+
+def test_fields_that_are_not_needed_may_be_anything() -> None:
+    """What a later writer adds does not stop a run."""
+    data = changed(encryption_keys=[1], refs="?", sort_orders=None)
+    assert read_table_metadata(data, "t").snapshots
+    assert json.loads(data)["refs"] == "?"
