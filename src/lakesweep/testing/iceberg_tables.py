@@ -73,6 +73,7 @@ class IcebergTable:
     codec: str = "deflate"
     spelling: Callable[[str], str] = field(default=lambda uri: uri)  # how manifests name files
     is_metadata_compressed: bool = False
+    embeds_manifests: bool = False  # version 1: the metadata names manifests, without a list
     table_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     snapshots: list[Snapshot] = field(default_factory=list)
     metadata_files: list[str] = field(default_factory=list)
@@ -197,7 +198,7 @@ class IcebergTable:
         self._sequence += 1
         snapshot_id = int(uuid.uuid4()) >> 66
         manifest_list = None
-        if self.format_version > 1 or self.codec != "embedded":
+        if not self.embeds_manifests:
             manifest_list = self._write_manifest_list(manifests, snapshot_id)
         snapshot = Snapshot("", snapshot_id, manifest_list, tuple(manifests))
         self.snapshots.append(snapshot)

@@ -38,13 +38,14 @@ def find_base_folders(live: LiveFiles) -> tuple[list[BaseFolder], list[Problem]]
         owners = live.owners_of(sources)
         try:
             location = without_links(location_of(spelled))
+            if not location.key:
+                # Not to be given up either: all other tables lie below it.
+                why = f"{', '.join(owners)} would take whatever else lies in this whole store for garbage"
+                problems.append(Problem(spelled, "base location", why))
+                continue
             fold(spelled)
         except (ConfigError, FormatError) as error:
             problems.append(Problem(spelled, "base location", error.message, owners))
-            continue
-        if not location.key:
-            why = "it is a whole store, and whatever else lies there would be taken for garbage"
-            problems.append(Problem(spelled, "base location", why, owners))
             continue
         found.append(BaseFolder(spelled, location))
     return found, problems

@@ -34,7 +34,12 @@ def refuse_unreadable(problems: Sequence[Problem]) -> None:
     raise UnsafeToSweepError(
         f"{len(problems)} live files can't be read, so nobody knows what they refer to:\n{named}\n"
         + (f"  … and {more} more\n" if more > 0 else "")
-        + "Nothing was deleted. Bring them back, or go on without these contents (nothing below their locations is then "
-        f"deleted): {' '.join(f'--give-up {content_id}' for content_id in ids)}",
+        + "Nothing was deleted. Bring them back"
+        + (
+            ", or go on without these contents (nothing below their locations is then deleted): "
+            + " ".join(f"--give-up {content_id}" for content_id in ids)
+            if ids
+            else "."
+        ),
         kind="unreadable",
     )

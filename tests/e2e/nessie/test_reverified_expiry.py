@@ -1,0 +1,316 @@
+"""Between mark and delete the world goes on: what came back to life is kept and named, a killed run goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakesweep.domain.live_sets import LiveSetStatus
+from lakesweep.errors import CatalogError, ConfigError, PartlySweptError, StorageError
+from lakesweep.runs.nessie import sweep as sweep_module
+from lakesweep.runs.record import RunStatus
+from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_walk
+from lakesweep.storage import local as local_storage
+from lakesweep.testing.iceberg_tables import Snapshot
+from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+
+
+def _cut_off(scene: NessieScene) -> tuple[SceneTable, Snapshot, str]:
+    """A table whose first state is cut off by a policy of one commit, and that commit's hash."""
+    orders = scene.table("orders")
+    first = orders.append("a.parquet")
+    hash_ = scene.nessie.head()
+    orders.remove("a.parquet")
+    return orders, first, hash_
+
+
+def _branch(scene: NessieScene, hash_: str) -> None:
+    scene.nessie.create_branch("revived", hash=hash_)
+
+
+def _tag(scene: NessieScene, hash_: str) -> None:
+    scene.nessie.create_tag("revived", hash=hash_)
+
+
+def _assign(scene: NessieScene, hash_: str) -> None:
+    scene.nessie.assign("main", hash=hash_)
+
+
+def _rollback(scene: NessieScene, hash_: str) -> None:
+    scene.tables[0].commit(scene.tables[0].states[0])
+
+
+REVIVALS: dict[str, Callable[[NessieScene, str], None]] = {
+    "a branch at an old commit": _branch,
+    "a tag at an old commit": _tag,
+    "a reference assigned to an old commit": _assign,
+    "a rollback": _rollback,
+}
+
+
+@pytest.mark.parametrize("revive", REVIVALS.values(), ids=REVIVALS)
+class TestRevived:
+    def test_an_expiry_keeps_and_names_it(
+        self, scene: NessieScene, revive: Callable[[NessieScene, str], None]
+    ) -> None:
+        """nessie-gc deletes by the mark, however old it is."""
+        orders, first, hash_ = _cut_off(scene)
+        marked = scene.mark("1")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        revive(scene, hash_)
+
+        record = scene.expire(marked, ask_nessie=True)
+
+        assert orders.live_files(first) <= scene.files()
+        assert orphan not in scene.files()
+        assert record.objects["revived"] > 0
+        assert set(record.revived) <= orders.live_files(first)
+
+    def test_deferred_deletes_keep_and_name_it(
+        self, scene: NessieScene, revive: Callable[[NessieScene, str], None]
+    ) -> None:
+        """The list may be weeks old."""
+        orders, first, hash_ = _cut_off(scene)
+        marked = scene.mark("1")
+        scene.defer(marked)
+        assert scene.deferred(marked) & orders.live_files(first)
+        revive(scene, hash_)
+
+        record = scene.delete_deferred(marked, ask_nessie=True)
+
+        assert orders.live_files(first) <= scene.files()
+        assert set(record.revived) == scene.deferred(marked) & orders.live_files(first)
+
+
+def test_without_nessie_the_record_says_so(scene: NessieScene) -> None:
+    """The phases may run where Nessie can't be reached."""
+    _cut_off(scene)
+    record = scene.expire(scene.mark("1"))
+    assert any("not re-verified" in note for note in record.notes)
+
+
+def test_with_nessie_and_nothing_changed_the_record_does_not(scene: NessieScene) -> None:
+    """Asked again, with the same heads, there is nothing to walk."""
+    orders, _, _ = _cut_off(scene)
+    marked = scene.mark("1")
+    scene.nessie.requests.clear()
+    record = scene.expire(marked, ask_nessie=True)
+    assert not any("not re-verified" in note for note in record.notes)
+    assert not any("history" in path for _, path, _ in scene.nessie.requests)
+    assert scene.files() == orders.live_files(orders.states[-1])
+
+
+def test_when_nessie_can_not_be_asked_nothing_is_deleted(scene: NessieScene) -> None:
+    """A --uri was given, so its answer is waited for."""
+    _cut_off(scene)
+    marked = scene.mark("1")
+    before = scene.files()
+    scene.nessie.fail("/trees", status=500, times=1000)
+    with pytest.raises(CatalogError):
+        scene.expire(marked, ask_nessie=True)
+    assert scene.files() == before
+    assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_FAILED
+
+
+def test_a_listing_that_fails_half_way_deletes_nothing(
+    scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a listing is no listing."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    for number in range(5):
+        orders.iceberg.write_orphan(f"part={number}/x.parquet")
+    marked = scene.mark()
+    before = scene.files()
+    real = local_walk._sorted_entries
+
+    def failing(path: str):  # type: ignore[no-untyped-def]
+        if path.endswith("part=3"):
+            raise PermissionError(13, "no", path)
+        return real(path)
+
+    monkeypatch.setattr(local_walk, "_sorted_entries", failing)
+    with pytest.raises(StorageError):
+        scene.expire(marked)
+    assert scene.files() == before
+
+
+class TestDeferredDeletes:
+    def test_a_second_call_says_what_was_gone_already(self, scene: NessieScene) -> None:
+        """nessie-gc claims the same deletes again."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        for number in range(3):
+            orders.iceberg.write_orphan(f"{number}.parquet")
+        marked = scene.mark()
+        scene.defer(marked)
+
+        first = scene.delete_deferred(marked)
+        second = scene.delete_deferred(marked)
+
+        assert (first.objects["deleted"], first.objects["already_gone"]) == (3, 0)
+        assert (second.objects["deleted"], second.objects["already_gone"]) == (0, 3)
+        assert second.objects["listed"] == 3
+
+    def test_deferring_deletes_nothing(self, scene: NessieScene) -> None:
+        """It is the dry run."""
+        orders, _, _ = _cut_off(scene)
+        before = scene.files()
+        record = scene.defer(scene.mark("1"))
+        assert scene.files() == before
+        assert record.status is RunStatus.MARKED
+        assert record.objects["deleted"] == 0
+        assert orders.states
+
+    def test_a_file_written_anew_since_is_another_file(self, scene: NessieScene) -> None:
+        """The list knows a name; under that name there is something else now."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        same = orders.iceberg.write_orphan("same.parquet")
+        anew = orders.iceberg.write_orphan("anew.parquet")
+        marked = scene.mark()
+        scene.defer(marked)
+        scene.write(anew, b"new content")
+        scene.touch(anew, marked.created + timedelta(seconds=30))
+
+        record = scene.delete_deferred(marked)
+
+        assert anew in scene.files()
+        assert same not in scene.files()
+        assert any("written anew" in note for note in record.notes)
+
+    def test_a_list_that_names_live_files_deletes_none_of_them(self, scene: NessieScene) -> None:
+        """Made by nessie-gc on nested tables, or changed by hand: every file is judged again."""
+        from lakesweep.domain.live_sets import deferred_file
+
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        outside = scene.uri("elsewhere/file.parquet")
+        scene.write(outside, b"nobody's")
+        marked = scene.mark()
+        scene.live_sets.start_expire(marked.live_set_id, marked.created)
+        scene.live_sets.add_deferred(
+            marked.live_set_id,
+            [
+                deferred_file(scene.uri(""), uri, scene.written_at)
+                for uri in sorted(orders.live_files() | {outside})
+            ],
+        )
+        scene.live_sets.finish_expire(marked.live_set_id, marked.created)
+        before = scene.files()
+
+        record = scene.delete_deferred(marked)
+
+        assert scene.files() == before
+        assert record.objects["revived"] == len(orders.live_files())
+
+    def test_before_an_expiry_there_is_nothing_to_delete(self, scene: NessieScene) -> None:
+        """The set's status says whether its list is whole."""
+        scene.table("orders").append("a.parquet")
+        with pytest.raises(ConfigError, match="IDENTIFY_SUCCESS"):
+            scene.delete_deferred(scene.mark())
+
+
+class TestInterrupted:
+    def _with_orphans(self, scene: NessieScene, count: int = 30) -> SceneTable:
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        for number in range(count):
+            orders.iceberg.write_orphan(f"{number:02d}.parquet")
+        return orders
+
+    @pytest.mark.parametrize("survived", [0, 1, 2])
+    def test_the_same_command_goes_on_and_the_totals_add_up(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch, survived: int
+    ) -> None:
+        """Killed between two chunks, with deletes done whose outcome was never written."""
+        orders = self._with_orphans(scene)
+        marked = scene.mark()
+        monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 10)
+        calls = 0
+        real = ObjectStore.delete_many
+
+        def dying(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+            nonlocal calls
+            calls += keys[0].endswith(".parquet")
+            outcomes = real(store, keys)
+            if calls > survived:
+                raise KeyboardInterrupt
+            return outcomes
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ObjectStore, "delete_many", dying)
+            with pytest.raises(KeyboardInterrupt):
+                scene.expire(marked)
+        assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_FAILED
+
+        record = scene.expire(marked)
+
+        assert scene.files() == orders.live_files()
+        assert record.status is RunStatus.SWEPT
+        assert record.objects["garbage"] == 30
+        # The chunk whose outcome nobody could write down is found gone.
+        assert record.objects["deleted"] + record.objects["already_gone"] == 30
+        assert record.objects["already_gone"] == 10
+
+    def test_what_came_back_to_life_meanwhile_is_kept(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Going on re-verifies like any sweep."""
+        orders, first, hash_ = _cut_off(scene)
+        marked = scene.mark("1")
+
+        def dying(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+            if keys[0].endswith(".json"):  # the lease's own
+                return real(store, keys)
+            raise KeyboardInterrupt
+
+        real = ObjectStore.delete_many
+        with monkeypatch.context() as patched:
+            patched.setattr(ObjectStore, "delete_many", dying)
+            with pytest.raises(KeyboardInterrupt):
+                scene.expire(marked, ask_nessie=True)
+        _branch(scene, hash_)
+
+        record = scene.expire(marked, ask_nessie=True)
+
+        assert orders.live_files(first) <= scene.files()
+        assert record.objects["revived"] > 0
+
+    def test_files_that_can_not_be_deleted_are_named(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Exit status 5, and the same command tries them again."""
+        orders = self._with_orphans(scene, 3)
+        marked = scene.mark()
+        real = local_storage.LocalBackend._delete_one
+
+        def denied(self: local_storage.LocalBackend, key: str) -> DeleteOutcome:
+            if key.endswith("01.parquet"):
+                return DeleteOutcome(key, DeleteStatus.DENIED, "not yours")
+            return real(self, key)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(local_storage.LocalBackend, "_delete_one", denied)
+            with pytest.raises(PartlySweptError, match=r"01\.parquet"):
+                scene.expire(marked)
+        assert len(scene.files() - orders.live_files()) == 1
+
+        record = scene.expire(marked)
+        assert scene.files() == orders.live_files()
+        assert record.objects["deleted"] == 3
+
+    def test_a_set_that_another_machine_expires_is_left_alone(
+        self, scene: NessieScene, tmp_path: Path
+    ) -> None:
+        """Its status says that somebody is at work, and nothing of that work is here."""
+        self._with_orphans(scene)
+        marked = scene.mark()
+        scene.live_sets.start_expire(marked.live_set_id, marked.created)
+        before = scene.files()
+        with pytest.raises(ConfigError, match="being expired"):
+            scene.expire(marked)
+        assert scene.files() == before
