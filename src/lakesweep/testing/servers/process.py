@@ -23,7 +23,10 @@ STOP_TIMEOUT_SECONDS = 10.0
 START_ATTEMPTS = 3
 
 # A developer's own credentials and settings must neither reach a test server nor change what it does.
-_FOREIGN_PREFIXES = ("LAKEFS_", "LAKECTL_", "MINIO_", "AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "PG")
+_FOREIGN_PREFIXES = (
+    *("LAKEFS_", "LAKECTL_", "MINIO_", "AWS_", "AZURE_", "GOOGLE_", "STORAGE_", "PG"),
+    *("NESSIE_", "QUARKUS_", "MYSQL_", "MARIADB_"),
+)
 
 
 class ServerError(RuntimeError):
