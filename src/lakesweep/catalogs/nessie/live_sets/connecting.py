@@ -19,8 +19,6 @@ __all__ = ["is_mysql", "make_engine", "translated"]
 _SMALLEST_POOL = 2
 # A server closes a connection that nobody uses, and a pool that knows that does not hand it out.
 _CONNECTION_LIFE_SECONDS = 300
-# A reader of a large set may do minutes of work between two rows.
-_READER_PATIENCE_SECONDS = 86_400
 
 _DENIED_MYSQL_CODES = {1044, 1045, 1142, 1227, 1698}
 _DENIED_SQLSTATES = ("28", "42501")
@@ -76,10 +74,7 @@ def _prepare_mysql(engine: Engine) -> None:
             # Strict: a value that a column can't hold is an error, never a cut or altered value.
             # The session's time zone stays the server's, as nessie-gc leaves it: a zone-less time that one
             # tool writes is then the time that the other reads.
-            cursor.execute(
-                "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
-                f"net_write_timeout = {_READER_PATIENCE_SECONDS}"
-            )
+            cursor.execute("SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'")
 
 
 @contextmanager

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, TableClause, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    TableClause,
+    and_,
+    or_,
+    select,
+    update,
+)
 
 from lakesweep.catalogs.nessie.live_sets import statuses
 from lakesweep.catalogs.nessie.live_sets.connecting import is_mysql, translated
@@ -17,13 +27,16 @@ from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus
 
 __all__ = ["Transactions"]
 
+# Fewer rows than this only cost round trips.
+_FEWEST_PAGE_ROWS = 10_000
+
 
 class Transactions:
     """Each block is one transaction: committed when it ends, undone when it raises."""
 
     def __init__(self, engine: Engine, *, fetch_size: int) -> None:
         self.engine = engine
-        self._fetch_size = max(fetch_size, 1)
+        self._page_rows = max(fetch_size, _FEWEST_PAGE_ROWS)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -77,20 +90,36 @@ class Transactions:
         with self.moving(live_set_id, step, **values):
             pass
 
-    def stream(self, live_set_id: LiveSetId, table: TableClause, *order: str) -> Iterator[Any]:
-        """A set's rows of one table, some at a time. A set that is deleted meanwhile is an error, not an end."""
-        query: Select[Any] = select(table).where(table.c.live_set_id == live_set_id)
-        with self.reading() as connection:
-            found = connection.execution_options(
-                stream_results=True, yield_per=self._fetch_size
-            ).execute(query.order_by(*(table.c[name] for name in order)))
-            yield from found
-            _status(connection, live_set_id)
+    def stream(self, live_set_id: LiveSetId, table: TableClause, *key: str) -> Iterator[Any]:
+        """A set's rows of one table in the order of its key, a page at a time.
+
+        Pages, and not one long answer: a reader may work for minutes between two rows, for which no server
+        would wait. A set that is deleted meanwhile is an error, not an end.
+        """
+        columns = [table.c[name] for name in key]
+        of_this_set: Select[Any] = select(table).where(table.c.live_set_id == live_set_id)
+        first_page = of_this_set.order_by(*columns).limit(self._page_rows)
+        query = first_page
+        while True:
+            with self.reading() as connection:
+                page = connection.execute(query).all()
+                if len(page) < self._page_rows:
+                    _status(connection, live_set_id)
+            yield from page
+            if len(page) < self._page_rows:
+                return
+            query = first_page.where(_is_behind(columns, [getattr(page[-1], name) for name in key]))
 
     def column_time(self, time: datetime) -> datetime:
         """An instant for a zone-less column. MySQL would round to the next second; a time is never made later."""
         value = naive_utc(time)
         return value.replace(microsecond=0) if is_mysql(self.engine) else value
+
+
+def _is_behind(columns: Sequence[ColumnElement[Any]], last: Sequence[Any]) -> ColumnElement[bool]:
+    """Rows that come after `last`; the first comparison alone tells the server where in its index to begin."""
+    first, second = columns
+    return and_(first >= last[0], or_(first > last[0], second > last[1]))
 
 
 def _status(connection: Connection, live_set_id: LiveSetId) -> str:
