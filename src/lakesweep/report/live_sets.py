@@ -44,9 +44,9 @@ def live_set_table(sets: Iterable[LiveSet], zone_name: str, zone: tzinfo) -> Ite
             live_set.expire_finished,
         )
         shown = (_local(time, zone) for time in times)
-        yield _SET.format(
-            live_set.id, live_set.status.value, *shown, live_set.error_message or ""
-        ).rstrip()
+        # One line for each set, however many the message has.
+        error = " ".join((live_set.error_message or "").split())
+        yield _SET.format(live_set.id, live_set.status.value, *shown, error).rstrip()
 
 
 def live_set_lines(

@@ -62,7 +62,12 @@ def _numbers(record: RunRecord) -> Iterator[str]:
     if record.objects["listed"] and record.flow != DEFERRED_DELETES:
         yield "\n".join(tree(record, "listed", "in the base locations", _LISTED))
     if record.objects["garbage"] and record.status in (RunStatus.SWEPT, RunStatus.PARTLY_SWEPT):
-        yield "\n".join(tree(_with_rest(record), "garbage", "what became of it", _SWEPT))
+        # Nor does anybody know the size of a recorded file that is gone.
+        is_sized = record.bytes["garbage"] > 0
+        parts = tree(
+            *(_with_rest(record), "garbage", "what became of it", _SWEPT), are_sizes_known=is_sized
+        )
+        yield "\n".join(parts)
 
 
 def _with_rest(record: RunRecord) -> RunRecord:

@@ -132,18 +132,23 @@ def _was_swept(record: RunRecord) -> bool:
 
 
 def tree(
-    record: RunRecord, whole: str, what: str, lines: Sequence[tuple[str, str]]
+    record: RunRecord,
+    whole: str,
+    what: str,
+    lines: Sequence[tuple[str, str]],
+    *,
+    are_sizes_known: bool = True,
 ) -> Iterator[str]:
     """A sum and its parts; parts of nothing are left out."""
-    yield _row(whole, record, whole, what)
+    yield _row(whole, record, whole, what, are_sizes_known)
     shown = [(name, said) for name, said in lines if record.objects.get(name, 0)]
     for number, (name, said) in enumerate(shown):
         branch = "└ " if number == len(shown) - 1 else "├ "
-        yield _row(branch + name.replace("_", " "), record, name, said)
+        yield _row(branch + name.replace("_", " "), record, name, said, are_sizes_known)
 
 
-def _row(label: str, record: RunRecord, name: str, said: str) -> str:
-    size = human_bytes(record.bytes.get(name, 0))
+def _row(label: str, record: RunRecord, name: str, said: str, is_size_known: bool) -> str:
+    size = human_bytes(record.bytes.get(name, 0)) if is_size_known else ""
     return f"{label:<16}{record.objects[name]:>12,}  {size:>11}  {said}".rstrip()
 
 

@@ -98,13 +98,14 @@ def test_list_as_json(shell: Any, database: str, live_sets: LiveSetStore) -> Non
 
 
 def test_a_failed_set_shows_its_error(shell: Any, database: str, live_sets: LiveSetStore) -> None:
-    """At the end of its line."""
+    """At the end of its line, which stays one; `show` has it as it is."""
     live_set_id = new_live_set_id()
     live_sets.start_identify(live_set_id, AT)
-    live_sets.fail_identify(live_set_id, AT, "Nessie was away")
-    line = shell("list", "--jdbc-url", database).splitlines()[2]
+    live_sets.fail_identify(live_set_id, AT, "Nessie\nwas away")
+    (line,) = shell("list", "--jdbc-url", database).splitlines()[2:]
     assert line.endswith(" Nessie was away")
     assert "IDENTIFY_FAILED" in line
+    assert "Nessie\nwas away" in shell("show", "--jdbc-url", database, "-l", live_set_id)
 
 
 def test_show(shell: Any, database: str, live_sets: LiveSetStore) -> None:
