@@ -6,7 +6,10 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import httpx
+
 from lakesweep.testing.nessie_contents import Content, Key, delta_table, table, udf, view
+from lakesweep.testing.nessie_state import Refusal
 
 __all__ = ["HISTORY_KEYS", "NessieUser", "write_random_history"]
 
@@ -51,18 +54,22 @@ class NessieUser(Protocol):
     def delete_reference(self, name: str) -> None: ...
 
 
-def write_random_history(user: NessieUser, seed: int, steps: int) -> list[str]:
+def write_random_history(
+    user: NessieUser, seed: int, steps: int, *, drops_in_merges: bool = False
+) -> list[str]:
     """Take so many steps on a fresh server; gives the hashes of all commits in the order they were made.
 
     What is done depends on the seed alone, so two servers come to the same history but for hashes, ids and times.
+    Only for merges that leave out some keys do the fake and a real server differ in what they accept.
     """
-    return _Writer(user, random.Random(seed)).write(steps)
+    return _Writer(user, random.Random(seed), drops_in_merges).write(steps)
 
 
 class _Writer:
-    def __init__(self, user: NessieUser, rng: random.Random) -> None:
+    def __init__(self, user: NessieUser, rng: random.Random, drops_in_merges: bool) -> None:
         self._user = user
         self._rng = rng
+        self._drops_in_merges = drops_in_merges
         self._made: list[str] = []
         # The hashes that each reference has pointed at, as far back as this writer put it there.
         self._logs: dict[str, list[str]] = {"main": []}
@@ -78,6 +85,10 @@ class _Writer:
         branch = self._branch()
         keys = self._rng.sample(HISTORY_KEYS, self._rng.choice((1, 1, 1, 2, 3)))
         there = self._user.contents(keys, branch)
+        # After some merges two keys have one id, and no commit may put it twice.
+        twins = [there[key]["id"] for key in keys if key in there]
+        if len(set(twins)) < len(twins):
+            keys = keys[:1]
         kinds = {key: self._rng.choice(_KINDS) for key in keys}
         puts = {
             key: _content(str(there[key]["type"]) if key in there else kinds[key], key, step)
@@ -139,9 +150,13 @@ class _Writer:
         if not sources or not self._logs[target]:
             return
         source = self._rng.choice(sources)
-        drop = self._rng.sample(HISTORY_KEYS, self._rng.choice((0, 1, 2)))
+        dropped = self._rng.choice((0, 1, 2)) if self._drops_in_merges else 0
+        drop = self._rng.sample(HISTORY_KEYS, dropped)
         before = self._user.heads()[target]
-        after = self._user.merge(source, target, drop=drop, force=True)
+        try:
+            after = self._user.merge(source, target, drop=drop, force=True)
+        except (Refusal, httpx.HTTPStatusError):
+            return  # a dropped key that did not change, or an id that would come twice
         if after != before:
             self._committed(target, after)
 

@@ -105,6 +105,8 @@ class NessieState:
                 if state.pop(key, None) is None:
                     raise Refusal(409, "REFERENCE_CONFLICT", f"Key '{key}' does not exist")
             stored = {key: self._with_id(content) for key, content in puts.items()}
+            if len({content["id"] for content in stored.values()}) < len(stored):
+                raise Refusal(400, "BAD_REQUEST", "Duplicate content ID")
             state |= stored
             for key in stored:
                 for parent in parents_of(key):
@@ -148,13 +150,19 @@ class NessieState:
                 return None
             before, theirs = self.state_at(base), self.state_at(source_hash)
             ours = self.state_at(target.hash)
+            on_source = {
+                key for key in before.keys() | theirs.keys() if before.get(key) != theirs.get(key)
+            }
+            if unused := set(modes or ()) - on_source:
+                raise Refusal(400, "BAD_REQUEST", f"The following keys were not used: {unused}")
+            mode_of = {key: (modes or {}).get(key, default_mode) for key in on_source}
             changed = {
                 key
-                for key in before.keys() | theirs.keys()
-                if before.get(key) != theirs.get(key) and ours.get(key) != theirs.get(key)
+                for key in on_source
+                if ours.get(key) != theirs.get(key) and mode_of[key] != "DROP"
             }
-            mode_of = {key: (modes or {}).get(key, default_mode) for key in changed}
-            changed = {key for key in changed if mode_of[key] != "DROP"}
+            if not changed:
+                return None
             conflicts = [
                 key
                 for key in changed

@@ -44,7 +44,7 @@ def test_identify_equals_a_plain_walk(
     """Shared history, tags, merges, renames, drops, views and other kinds, under every kind of policy."""
     nessie = FakeNessie(page_cap=page_cap)
     nessie.state.tick = timedelta(seconds=ticks)  # a clock that stands still, or runs back, too
-    write_random_history(nessie, seed, steps)
+    write_random_history(nessie, seed, steps, drops_in_merges=True)
     policies = parse_policies(
         text_of(nessie, default), [(p, text_of(nessie, t)) for p, t in patterns], nessie.now
     )

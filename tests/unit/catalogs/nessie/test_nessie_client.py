@@ -94,9 +94,11 @@ def test_a_uri_may_end_in_a_slash_and_lie_deeper():
 def test_a_server_of_version_1_is_refused():
     """Unless the check is switched off, as in Nessie's own client."""
     said = {"defaultBranch": "main", "maxSupportedApiVersion": 1}
-    with client_of(lambda request: httpx.Response(200, json=said)) as client:
-        with pytest.raises(CatalogError, match="version 2"):
-            client.config()
+    with (
+        client_of(lambda request: httpx.Response(200, json=said)) as client,
+        pytest.raises(CatalogError, match="version 2"),
+    ):
+        client.config()
     unchecked = {"nessie.enable-api-compatibility-check": "false"}
     with client_of(lambda request: httpx.Response(200, json=said), unchecked) as client:
         assert client.config().default_branch == "main"
@@ -133,9 +135,11 @@ def test_a_busy_server_says_how_long_to_wait():
 @pytest.mark.parametrize("body", ["<html>", "[]", "{}", '{"defaultBranch": ""}'])
 def test_what_is_not_nessie_is_told(body):
     """A page of some other server is no configuration."""
-    with client_of(lambda request: httpx.Response(200, text=body)) as client:
-        with pytest.raises(CatalogError, match="Nessie server"):
-            client.config()
+    with (
+        client_of(lambda request: httpx.Response(200, text=body)) as client,
+        pytest.raises(CatalogError, match="Nessie server"),
+    ):
+        client.config()
 
 
 def test_a_redirect_is_not_followed_unless_asked():
@@ -158,9 +162,11 @@ def test_a_bearer_token_is_sent():
     bearer = {"nessie.authentication.type": "BEARER"}
     with nessie.client({**bearer, "nessie.authentication.token": "open-sesame"}) as client:
         assert client.config().default_branch == "main"
-    with nessie.client({**bearer, "nessie.authentication.token": "barley"}) as client:
-        with pytest.raises(CatalogDeniedError) as caught:
-            client.config()
+    with (
+        nessie.client({**bearer, "nessie.authentication.token": "barley"}) as client,
+        pytest.raises(CatalogDeniedError) as caught,
+    ):
+        client.config()
     assert "barley" not in str(caught.value)
     with nessie.client() as client, pytest.raises(CatalogDeniedError):
         client.config()

@@ -147,9 +147,11 @@ def test_a_broken_token_endpoint_is_told():
     with tokens.client() as client, pytest.raises(CatalogError, match="answered 500"):
         client.config()
     silent = TokenEndpoint(discovery="nothing")
-    with silent.client(token_endpoint="", issuer_url="http://tokens.example") as client:
-        with pytest.raises(CatalogError, match="discovery"):
-            client.config()
+    with (
+        silent.client(token_endpoint="", issuer_url="http://tokens.example") as client,
+        pytest.raises(CatalogError, match="discovery"),
+    ):
+        client.config()
 
 
 @pytest.mark.parametrize(
