@@ -1,1 +1,1 @@
-"""Bytes on disk, in lakeFS's own formats: read with every bound checked, written so that lakeFS reads them."""
+"""Bytes on disk, in lakeFS's own formats and in Iceberg's: read with every bound checked; lakeFS's written so that lakeFS reads them."""

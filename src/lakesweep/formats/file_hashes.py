@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesweep.domain.file_names import fold
 from lakesweep.errors import FormatError
-from lakesweep.formats.hashing import hash_address, xxh64
+from lakesweep.formats.hashing import hash_address, hash_addresses, xxh64
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, byte_at, copy_bytes
 
@@ -72,13 +72,19 @@ def _hash_column(paths: pa.Array) -> tuple[Hashes, Flags]:
     longest = int(np.diff(offsets).max())
     with np.errstate(over="ignore"):
         _hash_folded(data, offsets, np.empty(longest + _FILE.size, np.uint8), hashes, is_left)
-    for row in np.flatnonzero(is_left):
-        try:
-            hashes[row] = hash_file(paths[int(row)].as_py())
-        except FormatError:
-            continue
-        is_left[row] = False
+    left = np.flatnonzero(is_left)
+    if left.size:
+        folded = [_folded_or_none(name) for name in paths.take(pa.array(left)).to_pylist()]
+        is_left[left] = [name is None for name in folded]
+        hashes[left] = hash_addresses(pa.array([name or "" for name in folded], pa.large_string()))
     return hashes, is_left
+
+
+def _folded_or_none(name: str) -> str | None:
+    try:
+        return fold(name)
+    except FormatError:
+        return None
 
 
 @jitted
