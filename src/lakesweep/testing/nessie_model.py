@@ -1,0 +1,96 @@
+"""A Nessie catalog and its collection in plain dicts and sets, short enough to check by reading.
+
+Nothing here is shared with the collector: live files come from what the tables' writer knows it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from lakesweep.testing.iceberg_tables import Snapshot
+from lakesweep.testing.nessie_scene import SceneTable
+
+State = dict[str, tuple[SceneTable, Snapshot]]  # table name → its table and snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCommit:
+    """What a commit put, and all that was there after it."""
+
+    parent: int | None
+    puts: State
+    after: State
+
+
+@dataclass(slots=True)
+class CatalogModel:
+    """Commits in the order they were made, and which of them each reference points to."""
+
+    commits: list[ModelCommit] = field(default_factory=list)
+    references: dict[str, int | None] = field(default_factory=lambda: {"main": None})
+
+    def put(self, branch: str, table: SceneTable, snapshot: Snapshot) -> None:
+        """A commit that writes one table."""
+        puts = {table.name: (table, snapshot)}
+        self._commit(branch, puts, self._after(branch) | puts)
+
+    def drop(self, branch: str, name: str) -> None:
+        """A commit that drops one table."""
+        self._commit(branch, {}, {k: v for k, v in self._after(branch).items() if k != name})
+
+    def tables_on(self, branch: str) -> list[str]:
+        """What a branch holds."""
+        return sorted(self._after(branch))
+
+    def live_states(self, commits_kept: int | None) -> set[tuple[str, Snapshot]]:
+        """(table, snapshot) that must stay readable when so many commits of each reference are kept; None keeps all.
+
+        Those that the kept commits wrote, and everything that was there at the oldest kept one.
+        """
+        live: set[tuple[str, Snapshot]] = set()
+        for head in self.references.values():
+            kept = list(self._log(head))[: None if commits_kept is None else max(1, commits_kept)]
+            for commit in kept:
+                live |= {(name, snapshot) for name, (_, snapshot) in commit.puts.items()}
+            if kept:
+                live |= {(name, snapshot) for name, (_, snapshot) in kept[-1].after.items()}
+        return live
+
+    def live_files(self, commits_kept: int | None) -> set[str]:
+        """The files that live states need."""
+        tables = self._tables()
+        live: set[str] = set()
+        for name, snapshot in self.live_states(commits_kept):
+            live |= tables[name].live_files(snapshot)
+        return live
+
+    def live_bases(self, commits_kept: int | None) -> set[str]:
+        """Folders of tables with a live state."""
+        tables = self._tables()
+        return {tables[name].iceberg.location for name, _ in self.live_states(commits_kept)}
+
+    def dropped_files(self, commits_kept: int | None) -> set[str]:
+        """What the last state of every table needs that a reference still knows of and no live commit has."""
+        live = {name for name, _ in self.live_states(commits_kept)}
+        last: dict[str, tuple[SceneTable, Snapshot]] = {}
+        for head in self.references.values():
+            for commit in reversed(list(self._log(head))):
+                last |= {k: v for k, v in commit.puts.items() if k not in live}
+        return {file for table, snapshot in last.values() for file in table.live_files(snapshot)}
+
+    def _tables(self) -> dict[str, SceneTable]:
+        return {name: table for commit in self.commits for name, (table, _) in commit.puts.items()}
+
+    def _after(self, branch: str) -> State:
+        head = self.references[branch]
+        return {} if head is None else self.commits[head].after
+
+    def _commit(self, branch: str, puts: State, after: State) -> None:
+        self.commits.append(ModelCommit(self.references[branch], puts, after))
+        self.references[branch] = len(self.commits) - 1
+
+    def _log(self, head: int | None) -> Iterator[ModelCommit]:
+        while head is not None:
+            yield self.commits[head]
+            head = self.commits[head].parent
