@@ -111,9 +111,9 @@ def _translate(engine: Engine, failed: SQLAlchemyError) -> CatalogError | Config
 
 def _is_denied(cause: BaseException) -> bool:
     state = getattr(cause, "sqlstate", None)
-    if isinstance(state, str):
-        return state.startswith(_DENIED_SQLSTATES)
-    if "password authentication failed" in str(cause):  # refused before there is a state
+    if isinstance(state, str) and state.startswith(_DENIED_SQLSTATES):
+        return True
+    if "password authentication failed" in str(cause):  # PostgreSQL, before there is a state
         return True
     return bool(cause.args) and cause.args[0] in _DENIED_MYSQL_CODES
 
