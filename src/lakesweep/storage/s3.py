@@ -14,13 +14,15 @@ import pyarrow as pa
 from obstore.store import S3Store
 
 from lakesweep.domain.location import Location
+from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_client import S3Client, s3_client
-from lakesweep.storage.s3_copy import copy_object
+from lakesweep.storage.s3_copy import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3_delete import delete_objects
 from lakesweep.storage.s3_pages import Page, read_page
+from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import DeleteOutcome, Folder
 
 if TYPE_CHECKING:
@@ -96,12 +98,17 @@ class S3Backend(CloudBackend):
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, S3Backend):
             return False
-        copy_object(
-            self._client,
-            f"{source._client.bucket}/{source._base}{source_key}",
-            source.head(source_key).size,
-            self._base + target_key,
-        )
+        original = f"{source._client.bucket}/{source._base}{source_key}"
+        try:
+            copy_whole(self._client, original, self._base + target_key)
+        except StorageError as error:
+            # Refused for its size? To ask for the size of every object first would double the requests.
+            if type(error) is not StorageError or error.kind == TRANSIENT:
+                raise
+            size = source.head(source_key).size
+            if size <= LARGEST_SINGLE_COPY:
+                raise
+            copy_object(self._client, original, size, self._base + target_key)
         return True
 
     def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:

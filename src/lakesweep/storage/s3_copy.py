@@ -12,8 +12,14 @@ from lakesweep.storage.s3_client import S3Client, error_of
 from lakesweep.storage.s3_http import Reply
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 
-_LARGEST_SINGLE_COPY = 5 << 30
+LARGEST_SINGLE_COPY = 5 << 30
 _PART_BYTES = 1 << 30
+
+
+def copy_whole(client: S3Client, source: str, target_key: str) -> None:
+    """Copies `source` (bucket/key) to `target_key` in one request, which S3 refuses above its limit."""
+    what = _what(client, source, target_key)
+    _told(client.request("PUT", what, key=target_key, headers=_copy_source(source)), what)
 
 
 def copy_object(
@@ -22,15 +28,14 @@ def copy_object(
     size: int,
     target_key: str,
     *,
-    largest_single_copy: int = _LARGEST_SINGLE_COPY,
+    largest_single_copy: int = LARGEST_SINGLE_COPY,
     part_bytes: int = _PART_BYTES,
 ) -> None:
     """Copies `source` (bucket/key) of `size` bytes to `target_key` in the client's bucket, on the server's side."""
-    what = f"copying s3://{source} to s3://{client.bucket}/{target_key}"
-    copy_source = {"x-amz-copy-source": "/" + quote(source, safe="/~")}
     if size <= largest_single_copy:
-        _told(client.request("PUT", what, key=target_key, headers=copy_source), what)
+        copy_whole(client, source, target_key)
         return
+    what = _what(client, source, target_key)
     started = client.request("POST", what, key=target_key, query={"uploads": ""})
     upload_id = _field(started, "UploadId", what)
     try:
@@ -41,7 +46,7 @@ def copy_object(
                 what,
                 key=target_key,
                 query={"partNumber": str(number), "uploadId": upload_id},
-                headers={**copy_source, "x-amz-copy-source-range": byte_range},
+                headers={**_copy_source(source), "x-amz-copy-source-range": byte_range},
             )
             etag = _field(reply, "ETag", what)
             parts.append(
@@ -55,6 +60,14 @@ def copy_object(
     except BaseException:
         client.request("DELETE", what, key=target_key, query={"uploadId": upload_id})
         raise
+
+
+def _what(client: S3Client, source: str, target_key: str) -> str:
+    return f"copying s3://{source} to s3://{client.bucket}/{target_key}"
+
+
+def _copy_source(source: str) -> dict[str, str]:
+    return {"x-amz-copy-source": "/" + quote(source, safe="/~")}
 
 
 def _ranges(size: int, part_bytes: int) -> Iterator[str]:

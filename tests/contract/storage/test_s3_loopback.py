@@ -11,6 +11,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageError, ThrottledError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
+from lakesweep.storage.s3_client import S3Client
 from lakesweep.testing.store_contract import (
     DenialContract,
     FullContract,
@@ -253,5 +254,30 @@ def test_buckets_of_one_server_copy_without_the_client(
     store.write("a b+é", b"bytes")
     before = server.requests
     target.copy_from(store, "a b+é", "c")
-    assert server.requests - before == 2  # one look-up of the size, one copy
+    assert server.requests - before == 1
     assert target.read("c") == b"bytes"
+
+
+@pytest.mark.parametrize("is_large", [True, False])
+def test_copy_that_is_refused_for_its_size_is_made_in_parts(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, is_large: bool
+) -> None:
+    """S3 copies no more than 5 GiB in one request; any other refusal stays one."""
+    from lakesweep.storage import s3, s3_copy
+
+    def refuse(client: S3Client, source: str, target_key: str) -> None:
+        raise StorageError("copying failed: 400 InvalidRequest")
+
+    def in_parts(client: S3Client, source: str, size: int, target_key: str) -> None:
+        s3_copy.copy_object(client, source, size, target_key, largest_single_copy=0, part_bytes=9)
+
+    store.write("big", b"more than nine bytes")
+    monkeypatch.setattr(s3, "copy_whole", refuse)
+    monkeypatch.setattr(s3, "copy_object", in_parts)
+    if is_large:
+        monkeypatch.setattr(s3, "LARGEST_SINGLE_COPY", 10)
+        store.copy("big", "copy")
+        assert store.read("copy") == b"more than nine bytes"
+    else:
+        with pytest.raises(StorageError, match="InvalidRequest"):
+            store.copy("big", "copy")
