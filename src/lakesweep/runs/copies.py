@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,9 @@ from lakesweep.runs.work.parts import Part
 
 logger = logging.getLogger(__name__)
 
-_ROWS_PER_CHUNK = 2_000
+_MOST_ROWS_PER_CHUNK = 2_000
+_FEWEST_ROWS_PER_CHUNK = 200
+_CHUNKS_PER_SLOT = 4
 _MOST_TASKS = 200
 
 
@@ -71,17 +74,19 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
+    asked = sum(part.rows for part in parts)
+    # Few objects are spread over all slots, many are not held in one task's memory.
+    size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))
+    size = min(max(size, _FEWEST_ROWS_PER_CHUNK), _MOST_ROWS_PER_CHUNK)
     chunks = [
-        CopyChunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start))
+        CopyChunk(part.key, start, min(size, part.rows - start))
         for part in parts
-        for start in range(0, part.rows, _ROWS_PER_CHUNK)
+        for start in range(0, part.rows, size)
     ]
-    scatter = Scatter(
-        chunks,
-        partial(copy_chunks, road),
-        COPIED_SCHEMA,
-        tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS),
-    )
+    tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS)
+    # Neighbours go to one task, so that it reads their part once.
+    task_of = [number * tasks // len(chunks) for number in range(len(chunks))]
+    scatter = Scatter(chunks, partial(copy_chunks, road), COPIED_SCHEMA, tasks, task_of)
     tallies: dict[str, Tally] = {}
     examples: dict[str, str] = {}
     verified: list[Part] = []
@@ -96,7 +101,6 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
         )
         parts_of.extend(parse_parts(row["written"]))
     copied = Copied(tallies, examples, verified, missing, unverified)
-    asked = sum(part.rows for part in parts)
     seen = sum(t.objects for t in tallies.values())
     sure = copied.tally(*VERIFIED).objects
     if asked != seen or sure != sum(part.rows for part in verified):

@@ -52,6 +52,7 @@ class CopyRun:
 def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
     refuse_inside(context.target.namespace, to.namespace)
+    context.engine.begin()
     with held_lease(context, BACKUP) as lease:
         run = _of_mark(context, mark, to, lease)
         return back_up(context.engine, context.phases, run, context.clock)
@@ -62,6 +63,7 @@ def run_restore(
 ) -> RunRecord:
     """Put what a mark names, or only some of it, back under the same addresses; every copy is verified."""
     refuse_inside(context.target.namespace, source.namespace)
+    context.engine.begin()
     with held_lease(context, RESTORE) as lease:
         run = _of_mark(context, mark, source, lease)
         return restore(context.engine, context.phases, run, context.clock, addresses)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import groupby
 
 import pyarrow as pa
 
 from lakesweep.domain.addresses import is_candidate
-from lakesweep.errors import ObjectNotFoundError, StorageError
+from lakesweep.errors import StorageError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.runs.work.lookups import Known, look_up
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectInfo, ObjectStore
@@ -42,7 +44,10 @@ COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
 )
 VERIFIED = frozenset({COPIED, ALREADY_THERE})
 
-_IN_FLIGHT = 16
+# What became of an object, and why.
+Outcome = tuple[str, str]
+
+_IN_FLIGHT = 32
 # The etag of an object written in one piece; anything else (parts, encryption, other stores) says nothing of content.
 _MD5 = re.compile(r'"?[0-9a-f]{32}"?')
 
@@ -75,41 +80,90 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
     marks, source, target = road.marks.open(), road.source.open(), road.target.open()
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        for chunk in chunks:
-            rows = read_mark(marks.read(chunk.part)).slice(chunk.start, chunk.rows)
-            addresses = rows.column("address").to_pylist()
-            outcomes = list(pool.map(lambda a: copy_one(source, target, a), addresses))
-            yield _summary(road, chunk, rows, outcomes)
+        copier = _Copier(source, target, pool)
+        # Chunks of one part come one after the other, and it may be large.
+        for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
+            rows = read_mark(marks.read(part))
+            for chunk in its_chunks:
+                some = rows.slice(chunk.start, chunk.rows)
+                outcomes = copier.copy(some.column("address").to_pylist())
+                yield _summary(road, chunk, some, outcomes)
 
 
-def copy_one(source: ObjectStore, target: ObjectStore, address: str) -> tuple[str, str]:
-    """Copy one object under the same address, unless the same content is there already."""
-    if not is_candidate(address):
-        return PROTECTED, "not a name that lakeFS gives to data"
-    try:
-        original = source.stat(address)
-    except ObjectNotFoundError:
-        return MISSING, "not in the source"
-    except StorageError as error:
-        return FAILED, error.message
-    try:
-        there = next(iter(target.stat_many([address])))[1]
-        if there is not None:
-            if _is_same(source, original, target, there):
-                return ALREADY_THERE, ""
-            # Addresses are never written twice, so other content under this name is not ours to replace.
-            return FAILED, "other content is there under this address"
-    except StorageError as error:
-        return FAILED, error.message
-    try:
-        target.copy_from(source, address, address)
-        if _is_same(source, original, target, target.stat(address)):
-            return COPIED, ""
+class _Copier:
+    """Copies objects under the same address, unless the same content is there already."""
+
+    def __init__(self, source: ObjectStore, target: ObjectStore, pool: Executor) -> None:
+        self._source, self._target, self._pool = source, target, pool
+
+    def copy(self, addresses: Sequence[str]) -> list[Outcome]:
+        """What became of each address."""
+        outcomes: dict[str, Outcome] = {}
+        sane = []
+        for address in addresses:
+            if is_candidate(address):
+                sane.append(address)
+            else:
+                outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"
+        originals: list[ObjectInfo] = []
+        known = look_up(self._source, sane, self._pool, trust_absence=False)
+        for address, original in known.items():
+            if isinstance(original, ObjectInfo):
+                originals.append(original)
+            elif original is None:
+                outcomes[address] = MISSING, "not in the source"
+            else:
+                outcomes[address] = FAILED, original.message
+        outcomes |= self._copy(originals)
+        return [outcomes[address] for address in addresses]
+
+    def _copy(self, originals: Sequence[ObjectInfo]) -> dict[str, Outcome]:
+        keys = [original.key for original in originals]
+        before = look_up(self._target, keys, self._pool, trust_absence=True)
+        tried = self._pool.map(lambda o: self._tried(o, before[o.key]), originals)
+        outcomes = dict(zip(keys, tried, strict=True))
+        copied = [o for o in originals if outcomes[o.key] == (COPIED, "")]
+        # The store is asked again what it has now: that it answered a copy with a success is not enough.
+        after = look_up(
+            self._target, [original.key for original in copied], self._pool, trust_absence=False
+        )
+        verified = self._pool.map(lambda o: self._verified(o, after[o.key]), copied)
+        for original, outcome in zip(copied, verified, strict=True):
+            outcomes[original.key] = outcome
+        return outcomes
+
+    def _tried(self, original: ObjectInfo, before: Known) -> Outcome:
+        """COPIED where a copy was made, which is still to be verified."""
+        try:
+            if isinstance(before, StorageError):
+                return FAILED, before.message
+            if before is not None:
+                if _is_same(self._source, original, self._target, before):
+                    return ALREADY_THERE, ""
+                # Addresses are never written twice, so other content under this name is not ours to replace.
+                return FAILED, "other content is there under this address"
+        except StorageError as error:
+            return FAILED, error.message
+        try:
+            self._target.copy_from(self._source, original.key, original.key)
+        except StorageError as error:
+            _remove_if_bad(self._source, original, self._target)
+            return FAILED, error.message
+        return COPIED, ""
+
+    def _verified(self, original: ObjectInfo, copy: Known) -> Outcome:
         why = "the copy differs from the original"
-    except StorageError as error:
-        why = error.message
-    _remove_if_bad(source, original, target)
-    return FAILED, why
+        try:
+            if isinstance(copy, StorageError):
+                why = copy.message
+            elif copy is None:
+                why = "the copy is not there"
+            elif _is_same(self._source, original, self._target, copy):
+                return COPIED, ""
+        except StorageError as error:
+            why = error.message
+        _remove_if_bad(self._source, original, self._target)
+        return FAILED, why
 
 
 def _remove_if_bad(source: ObjectStore, original: ObjectInfo, target: ObjectStore) -> None:
@@ -144,7 +198,7 @@ def _digest(store: ObjectStore, key: str) -> bytes:
 
 
 def _summary(
-    road: CopyRoad, chunk: CopyChunk, rows: pa.Table, outcomes: list[tuple[str, str]]
+    road: CopyRoad, chunk: CopyChunk, rows: pa.Table, outcomes: list[Outcome]
 ) -> pa.RecordBatch:
     addresses = rows.column("address").to_pylist()
     summary = []

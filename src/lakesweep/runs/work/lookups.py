@@ -1,0 +1,70 @@
+"""Look up many objects with few requests: by pages of a folder's listing where they stand close together, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+
+import pyarrow as pa
+
+from lakesweep.errors import StorageError
+from lakesweep.storage import ObjectInfo, ObjectStore
+
+# What a store knows of a key: the object, None where there is none, or why it could not tell.
+Known = ObjectInfo | StorageError | None
+
+# A page of a thousand keys costs a store about as much as fifty look-ups.
+_FEWEST_TO_LIST = 32
+_LEAST_SHARE_OF_A_PAGE = 0.05
+
+
+def look_up(
+    store: ObjectStore, keys: Sequence[str], pool: Executor, *, trust_absence: bool
+) -> dict[str, Known]:
+    """What the store knows of each key.
+
+    Args:
+        trust_absence: whether a key that a listing does not show is taken for absent, or asked for by itself.
+    """
+    folders: dict[str, list[str]] = {}
+    for key in sorted(set(keys)):
+        folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
+    crowds = [crowd for crowd in folders.values() if len(crowd) >= _FEWEST_TO_LIST]
+    known: dict[str, Known] = {}
+    for listed in pool.map(lambda crowd: _listed(store, crowd), crowds):
+        known |= listed
+    if not trust_absence:
+        known = {key: info for key, info in known.items() if info is not None}
+    alone = [key for key in keys if key not in known]
+    known.update(zip(alone, pool.map(lambda key: ask(store, key), alone), strict=True))
+    return known
+
+
+def ask(store: ObjectStore, key: str) -> Known:
+    """What the store knows of one key."""
+    try:
+        return next(iter(store.stat_many([key])))[1]
+    except StorageError as error:
+        return error
+
+
+def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
+    """What pages say of keys of one folder, in order; it stops where they say little, and says nothing of the rest."""
+    folder = keys[0][: keys[0].rfind("/") + 1]
+    wanted = set(keys)
+    found: dict[str, Known] = {}
+    # The listing begins after a key, so the first is asked for by itself.
+    try:
+        for page in store.list(folder, start_after=keys[0], end_at=keys[-1]):
+            names = page.column("key").to_pylist()
+            mine = [number for number, name in enumerate(names) if name in wanted]
+            for row in page.take(pa.array(mine, pa.int64())).to_pylist():
+                found[row["key"]] = ObjectInfo(
+                    row["key"], row["size"], row["last_modified"], row["etag"]
+                )
+            if len(mine) < _LEAST_SHARE_OF_A_PAGE * page.num_rows:
+                return found
+    except StorageError:
+        # Who may not list may still look up.
+        return found
+    return dict.fromkeys(keys[1:]) | found

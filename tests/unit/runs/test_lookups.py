@@ -1,0 +1,97 @@
+"""Many look-ups with few requests, and what pages can't tell is asked for by itself."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+import pytest
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import StorageDeniedError, StorageError
+from lakesweep.runs.work.lookups import look_up
+from lakesweep.storage import ObjectInfo, ObjectStore, open_store
+from lakesweep.testing.trouble import MeddlingBackend
+
+
+class Asked:
+    """A store in memory that counts what it is asked, and refuses some of it."""
+
+    def __init__(self, *refused: str) -> None:
+        self.plain = open_store(Location.parse(f"mem://lookups-{uuid.uuid4().hex[:8]}/ns"))
+        self.calls: Counter[str] = Counter()
+        self._refused = refused
+
+    @property
+    def store(self) -> ObjectStore:
+        return MeddlingBackend.wrap(before=self._count)(self.plain)
+
+    def _count(self, operation: str, key: str) -> None:
+        self.calls[operation] += 1
+        if operation in self._refused:
+            raise StorageDeniedError(f"{operation} of {key} was refused")
+
+    def fill(self, count: int, folder: str = "data/slice") -> list[str]:
+        keys = [f"{folder}/{number:05d}" for number in range(count)]
+        for key in keys:
+            self.plain.write(key, key.encode())
+        return keys
+
+
+@pytest.fixture
+def pool() -> Iterator[Executor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+def test_neighbours_are_looked_up_by_pages(pool: Executor) -> None:
+    """A folder of which most is wanted takes pages and one request, and says what each look-up would have said."""
+    asked = Asked()
+    keys = asked.fill(500)
+    known = look_up(asked.store, keys, pool, trust_absence=False)
+    assert known == {key: asked.plain.stat(key) for key in keys}
+    assert asked.calls["stat"] == 1
+
+
+@pytest.mark.parametrize("trust_absence", [True, False])
+def test_what_a_page_does_not_show_is_absent_or_asked_for(
+    pool: Executor, trust_absence: bool
+) -> None:
+    """Where absence matters, a listing alone does not prove it."""
+    asked = Asked()
+    keys = asked.fill(100)
+    asked.plain.delete_many(keys[10:40])
+    known = look_up(asked.store, keys, pool, trust_absence=trust_absence)
+    assert [key for key, info in known.items() if info is None] == keys[10:40]
+    assert asked.calls["stat"] == (1 if trust_absence else 31)
+
+
+@pytest.mark.parametrize("wanted", [slice(0, None, 100), slice(0, None, 5_999), slice(-40, None)])
+def test_few_among_many_are_asked_for_one_by_one(pool: Executor, wanted: slice) -> None:
+    """A page that holds next to nothing of what is wanted, or nothing at all, is the last one."""
+    asked = Asked()
+    every = asked.fill(6_000)
+    keys = sorted({every[0], *every[wanted]})
+    known = look_up(asked.store, keys, pool, trust_absence=True)
+    assert all(isinstance(info, ObjectInfo) for info in known.values())
+    assert len(known) == len(keys)
+    assert asked.calls["stat"] > len(keys) // 2
+    assert asked.calls["list"] <= 1
+
+
+def test_who_may_not_list_may_look_up(pool: Executor) -> None:
+    """A listing that is refused costs requests, not results."""
+    asked = Asked("list")
+    keys = asked.fill(50)
+    known = look_up(asked.store, keys, pool, trust_absence=True)
+    assert known == {key: asked.plain.stat(key) for key in keys}
+
+
+def test_what_could_not_be_asked_is_neither_there_nor_absent(pool: Executor) -> None:
+    """A refusal is told as such, key by key."""
+    asked = Asked("stat")
+    keys = asked.fill(3)
+    known = look_up(asked.store, keys, pool, trust_absence=True)
+    assert all(isinstance(known[key], StorageError) for key in keys)
