@@ -136,7 +136,9 @@ class _OAuth2Tokens:
         if self.endpoint is None:
             self.endpoint = self._discover(self.issuer or "")
         try:
-            response = self.http.post(self.endpoint, data=self.form, auth=self.client)
+            response = self.http.post(
+                self.endpoint, data=self.form, auth=self.client or httpx.Auth()
+            )
         except httpx.TransportError as error:
             raise _no_token(self.endpoint, f"{type(error).__name__}: {error}") from error
         if response.status_code in (400, 401, 403):
@@ -148,15 +150,16 @@ class _OAuth2Tokens:
         token, lifespan = said.get("access_token"), said.get("expires_in")
         if not isinstance(token, str) or not token:
             raise _no_token(self.endpoint, f"it answered {response.status_code} without one")
-        has_lifespan = isinstance(lifespan, int | float) and not isinstance(lifespan, bool)
-        return token, float(lifespan) if has_lifespan and lifespan else self.lifespan_seconds
+        if not isinstance(lifespan, int | float) or lifespan <= 0:
+            return token, self.lifespan_seconds
+        return token, float(lifespan)
 
     def _discover(self, issuer: str) -> str:
         """The token endpoint that an issuer names."""
         for document in _DISCOVERY:
             url = f"{issuer.rstrip('/')}/{document}"
             try:
-                response = self.http.get(url, auth=None)
+                response = self.http.get(url, auth=httpx.Auth())
             except httpx.TransportError as error:
                 raise _no_token(url, f"{type(error).__name__}: {error}") from error
             endpoint = _json_object(response).get("token_endpoint")

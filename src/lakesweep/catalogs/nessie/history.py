@@ -37,7 +37,9 @@ class CommitHistory:
         self.contents: list[tuple[CatalogContent, ...]] = []
         self.parents = array("q")
         self._numbers: dict[str, int] = {}
-        self._interned: dict[object, object] = {}
+        self._states: dict[TableState, TableState] = {}
+        self._ids: dict[str, str] = {}
+        self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -69,14 +71,13 @@ class CommitHistory:
         """The same content with its strings shared: ids and keys come again with every commit of a table."""
         if not isinstance(content, TableState):
             return content
-        kept = self._interned.get(content)
+        kept = self._states.get(content)
         if kept is None:
-            kept = content._replace(
-                content_id=self._interned.setdefault(content.content_id, content.content_id),
-                content_key=self._interned.setdefault(content.content_key, content.content_key),
+            shared = content._replace(
+                content_id=self._ids.setdefault(content.content_id, content.content_id),
+                content_key=self._keys.setdefault(content.content_key, content.content_key),
             )
-            kept = self._interned.setdefault(kept, kept)
-        assert isinstance(kept, TableState)
+            kept = self._states.setdefault(shared, shared)
         return kept
 
     def _append(self, commit: LoggedCommit) -> int:

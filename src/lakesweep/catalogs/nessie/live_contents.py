@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from lakesweep.catalogs.nessie.history import CommitHistory
 from lakesweep.catalogs.nessie.liveness import LiveCommits
@@ -13,6 +14,7 @@ from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherCont
 __all__ = ["LiveReferences", "States", "dropped_tables", "other_contents"]
 
 States = tuple[CatalogContent, ...]
+Content = TypeVar("Content", TableState, OtherContent)
 
 
 class LiveReferences:
@@ -51,15 +53,17 @@ def other_contents(
     history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
 ) -> tuple[OtherContent, ...]:
     """Live contents that are neither tables nor views, each once, with all locations it has had."""
-    found: dict[str, OtherContent] = {}
-    for _, contents in _live_contents(history, live, states):
+    newest: dict[str, tuple[int, OtherContent]] = {}
+    locations: dict[str, set[str]] = {}
+    for number, contents in _live_contents(history, live, states):
         for content in contents:
             if isinstance(content, OtherContent):
-                before = found.setdefault(content.content_id, content)
-                if before is not content:
-                    places = dict.fromkeys((*before.locations, *content.locations))
-                    found[content.content_id] = replace(before, locations=tuple(places))
-    return tuple(sorted(found.values(), key=lambda content: content.content_id))
+                _keep_newest(newest, history, number, content)
+                locations.setdefault(content.content_id, set()).update(content.locations)
+    return tuple(
+        replace(newest[content_id][1], locations=tuple(sorted(locations[content_id])))
+        for content_id in sorted(newest)
+    )
 
 
 def dropped_tables(
@@ -75,11 +79,17 @@ def dropped_tables(
     for number, contents in enumerate(history.contents):
         for content in contents:
             if isinstance(content, TableState) and content.content_id not in live_ids:
-                known = newest.get(content.content_id)
-                # Of two of the same time the one with the smaller number is nearer to a head.
-                if known is None or history.times[number] > history.times[known[0]]:
-                    newest[content.content_id] = (number, content)
+                _keep_newest(newest, history, number, content)
     return tuple(DroppedTable(*newest[content_id][1]) for content_id in sorted(newest))
+
+
+def _keep_newest(
+    newest: dict[str, tuple[int, Content]], history: CommitHistory, number: int, content: Content
+) -> None:
+    known = newest.get(content.content_id)
+    # Of two of the same time the one with the smaller number is nearer to a head.
+    if known is None or history.times[number] > history.times[known[0]]:
+        newest[content.content_id] = (number, content)
 
 
 def _live_contents(
