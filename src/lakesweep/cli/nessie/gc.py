@@ -26,9 +26,9 @@ __all__ = ["gc"]
     more=("spark", "storage", "output"),
 )
 def gc(*, given: Given, settings: Settings) -> None:
-    """Mark and expire in one go; the same as `mark-live` and `expire --uri …` after another.
+    """Mark and expire in one go.
 
-    With --inmemory no database is needed, and nothing of the live set stays. Recording files for a later delete
+    It is the same as `mark-live` and `expire --uri …` after another. With --inmemory no database is needed, and nothing of the live set stays. Recording files for a later delete
     (--defer-deletes) needs a database.
     """
     from lakesweep.domain.live_sets import LiveSetId

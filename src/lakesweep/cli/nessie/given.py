@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from lakesweep.cli.nessie.declared import OPTIONS, TOOL, OptionGroup, option
+from lakesweep.cli.nessie.declared import OPTIONS, OURS, TOOL, OptionGroup, option
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import is_secret_name, known_secrets, secrets_in_url
 
@@ -118,22 +118,31 @@ def secrets_in_jdbc_url(url: str) -> frozenset[str]:
 def refuse_misspelt_variables(env: Mapping[str, str]) -> None:
     """A variable that is nearly an option's may have been meant to keep files (`…DEFER_DELETE`), so it is an error.
 
-    Others with that prefix are left alone: Kubernetes makes some for a service of that name.
+    Others with nessie-gc's prefix are left alone: Kubernetes makes some for a service of that name. Nobody but a user
+    makes those with ours.
     """
-    known = {o.variable for o in OPTIONS if o.prefix == TOOL} | _OTHER_VARIABLES
+    known = {o.variable for o in OPTIONS if o.variable} | _OTHER_VARIABLES
     for variable in sorted(env):
-        if variable.startswith(TOOL) and variable not in known:
-            near = _nearest(variable, known)
-            if near:
-                raise ConfigError(
-                    f"{variable} in the environment is no option of nessie-gc; {near} is. Nothing was touched.",
-                    kind="unknown-variable",
-                )
+        if variable in known or not variable.startswith((TOOL, OURS)):
+            continue
+        near = _nearest(variable, known)
+        if near:
+            raise _no_option(variable, f"{near} is")
+        if variable.startswith(OURS):
+            raise _no_option(variable, "what lowers a guard works on the command line only")
+
+
+def _no_option(variable: str, hint: str) -> ConfigError:
+    return ConfigError(
+        f"{variable} in the environment is no option of `lakesweep nessie`; {hint}. Nothing was touched.",
+        kind="unknown-variable",
+    )
 
 
 def _nearest(variable: str, known: Iterable[str]) -> str:
-    ends = {name.removeprefix(TOOL): name for name in known}
-    near = difflib.get_close_matches(variable.removeprefix(TOOL), ends, n=1, cutoff=0.85)
+    prefix = OURS if variable.startswith(OURS) else TOOL
+    ends = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
+    near = difflib.get_close_matches(variable.removeprefix(prefix), ends, n=1, cutoff=0.85)
     return ends[near[0]] if near else ""
 
 

@@ -20,7 +20,10 @@ __all__ = ["list_deferred"]
 
 @nessie_command("storage", "jdbc", "zone", "id")
 def list_deferred(*, given: Given, settings: Settings) -> None:
-    """List the files that `expire --defer-deletes` recorded."""
+    """List the recorded files.
+
+    They are those that `expire --defer-deletes` found.
+    """
     from lakesweep.report.live_sets import (
         deferred_json,
         deferred_lines,

@@ -31,10 +31,10 @@ SCHEMA = "lakesweep.nessie-marked/1"
 
 @nessie_command("storage", "jdbc", "zone", "nessie", "mark")
 def mark_live(*, given: Given, settings: Settings) -> None:
-    """Identify live contents: walk all branches and tags of Nessie and store what they need. Aliases: identify, mark.
+    """Store what is live (also: identify, mark).
 
-    Nessie is only read, and the data lake is not looked at. The result is a new live set in the database, for
-    `expire`.
+    All branches and tags of Nessie are walked, each back to its cut-off. Nessie is only read, and the data lake is
+    not looked at. The result is a new live set in the database, for `expire`.
     """
     from lakesweep.runs.phases import Phases
 

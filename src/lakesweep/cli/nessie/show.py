@@ -22,7 +22,10 @@ __all__ = ["show"]
 
 @nessie_command("storage", "jdbc", "zone", "id", "show")
 def show(*, given: Given, settings: Settings) -> None:
-    """Show one live set: its status, its times, and with options its contents, base locations and recorded files."""
+    """Show one live set.
+
+    Its status and times, what its mark was asked, and with options its contents, base locations and recorded files.
+    """
     zone = shown_zone(given)
     database, live_set_id = chosen_database(given), named_live_set(given)
     with opened_live_sets(database) as live_sets:

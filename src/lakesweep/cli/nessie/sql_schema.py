@@ -22,9 +22,9 @@ __all__ = ["create_sql_schema", "show_sql_create_schema_script"]
 
 @nessie_command("jdbc")
 def create_sql_schema(*, given: Given, settings: Settings) -> None:
-    """Make the tables of live sets: nessie-gc's own, and one beside them for what they have no column for.
+    """Make the tables of live sets.
 
-    --jdbc-schema says how [default here: CREATE, which fails where they exist].
+    They are nessie-gc's own, and one beside them for what those have no column for. --jdbc-schema says how [default here: CREATE, which fails where they exist].
     """
     from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
 
@@ -48,7 +48,10 @@ def show_sql_create_schema_script(
     ] = None,
     version: Version = False,
 ) -> None:
-    """Print the SQL that makes the tables of live sets, as a template. No database is asked."""
+    """Print the SQL of these tables.
+
+    It can be changed to suit the database before it is run. No database is asked.
+    """
     from lakesweep.catalogs.nessie.live_sets.schema import schema_script
 
     script = schema_script()

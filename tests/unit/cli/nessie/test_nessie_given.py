@@ -114,6 +114,10 @@ def test_a_misspelt_variable_is_an_error() -> None:
         {"NESSIE_GC_SERVICE_HOST": "10.0.0.1", "NESSIE_GC_PORT": "tcp://x", "NESSIE_GC_JAR": "x"}
     )
     refuse_misspelt_variables({o.variable: "x" for o in OPTIONS if o.variable})
+    with pytest.raises(ConfigError, match="LAKESWEEP_NESSIE_KEEP_ALL_SNAPSHOTS is"):
+        refuse_misspelt_variables({"LAKESWEEP_NESSIE_KEEP_ALL_SNAPSHOT": "true"})
+    with pytest.raises(ConfigError, match="command line only"):
+        refuse_misspelt_variables({"LAKESWEEP_NESSIE_GIVE_UP": "c-1"})
 
 
 @pytest.mark.parametrize(
