@@ -67,7 +67,14 @@ def fetch_artifact(artifact: Artifact, folder: Path) -> Path:
 def _copy_with_maven(maven: str, artifact: Artifact, folder: Path) -> None:
     # A repository of its own, so that no second copy of a large jar stays behind.
     with tempfile.TemporaryDirectory(prefix="lakesweep-maven-", dir=folder) as scratch:
-        words = [maven, "--batch-mode", "--quiet", f"-Dmaven.repo.local={scratch}", _PLUGIN]
+        words = [
+            maven,
+            "--batch-mode",
+            "--quiet",
+            "-Dstyle.color=never",
+            f"-Dmaven.repo.local={scratch}",
+            _PLUGIN,
+        ]
         target = [f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={folder}"]
         run([*words, *target], cwd=Path(scratch))
 

@@ -14,6 +14,7 @@ from lakesweep.testing.servers import (
     NessieServer,
     PostgresServer,
     RealLakeFS,
+    SparkIcebergWriter,
 )
 
 
@@ -57,3 +58,13 @@ def mariadb() -> Iterator[MariaDBServer]:
 def nessie() -> Iterator[NessieServer]:
     with NessieServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def nessie_spark(
+    nessie: NessieServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkIcebergWriter]:
+    """Spark on that Nessie, with a warehouse of local files; tests keep apart by namespaces and branches."""
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    with SparkIcebergWriter(nessie.uri, warehouse.as_uri()) as writer:
+        yield writer
