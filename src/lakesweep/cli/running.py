@@ -110,7 +110,7 @@ def show_unfinished(
         flow=asked.flow,
         mark_id=asked.mark_id,
     )
-    if output.output == "json" or record.run_id:
+    if output.output == "json" or any(record.objects.values()):
         show_record(output, record)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from lakesweep.errors import ConfigError
 from lakesweep.runs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.failed_marks import refuse_failed
 from lakesweep.runs.history import load_run
 from lakesweep.runs.lease import Lease, NoLease
 from lakesweep.runs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
@@ -65,6 +66,7 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
                 "it stopped. Nothing was touched.",
                 kind="not-a-sweep",
             )
+        refuse_failed(context, record)
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
         if record.backup_to and request.backup_to is None:

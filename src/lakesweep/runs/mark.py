@@ -13,6 +13,7 @@ from lakesweep.domain.verdicts import Tally, Totals
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 from lakesweep.runs.canaries import find_unlisted_live, take_canaries
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.failed_marks import Attempt, failure_on_record
 from lakesweep.runs.hunt import Found, Hunt
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.live import LiveRead, Roots, read_live
@@ -45,6 +46,17 @@ class Marked:
 def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
     """Find the garbage and write the plan, under the lease that the caller holds."""
     started_at = context.clock()
+    with failure_on_record(context, request, started_at) as attempt:
+        return _mark(context, request, lease, started_at, attempt)
+
+
+def _mark(
+    context: RunContext,
+    request: MarkRequest,
+    lease: Lease,
+    started_at: datetime,
+    attempt: Attempt,
+) -> Marked:
     refuse_blind_listing(context, request.what)
     if request.mark_id is not None:
         _refuse_used_mark(context, parse_mark_id(request.mark_id))
@@ -53,7 +65,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> Marked:
     context.engine.begin()
     canaries = take_canaries(context)
     live = read_live(context, Roots(request.keep_refs, request.keep_tags), now)
-    run_id = RunId(live.staged.run_id)
+    run_id = attempt.run_id = RunId(live.staged.run_id)
     mark_id = MarkId(request.mark_id or run_id)
     _refuse_used_mark(context, mark_id)
 

@@ -21,6 +21,7 @@ from lakesweep.errors import (
 from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
+from lakesweep.runs.failed_marks import refuse_failed
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.runs.plan import Plan, is_untouched
@@ -397,9 +398,11 @@ def load_record(context: RunContext, plan: Plan) -> RunRecord:
     """The record that the plan's run left."""
     key = RunFolder(plan.run_id).record
     try:
-        return decode_record(context.store.read(key), key)
+        record = decode_record(context.store.read(key), key)
     except ObjectNotFoundError as error:
         raise ConfigError(
             f"The run {plan.run_id} of {context.name} left no record, so its mark was not finished. Nothing was deleted. Mark again.",
             kind="no-mark",
         ) from error
+    refuse_failed(context, record)
+    return record

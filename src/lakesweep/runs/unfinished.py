@@ -12,7 +12,7 @@ from lakesweep.runs.record import RunRecord, RunStatus
 
 def unfinished_record(
     repository: str,
-    error: LakesweepError,
+    error: BaseException,
     *,
     phases: Phases | None,
     started_at: datetime,
@@ -33,11 +33,20 @@ def unfinished_record(
             what=what,
             flow=flow,
             status=status,
-            reason=error.message,
+            reason=_reason(error),
             started_at=started_at,
             finished_at=finished_at,
             phases=tuple(phases.done) if phases is not None else (),
         )
     if saved.reason or saved.status is RunStatus.PARTLY_SWEPT:
         return saved  # the run said itself how it ended
-    return replace(saved, status=status, reason=error.message, finished_at=finished_at)
+    return replace(saved, status=status, reason=_reason(error), finished_at=finished_at)
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, LakesweepError):
+        return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped by the user"
+    # Of an error that nobody expected, whose message may be a page long.
+    return f"{type(error).__name__}: {error}".splitlines()[0]
