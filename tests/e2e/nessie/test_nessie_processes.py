@@ -26,13 +26,11 @@ def shell(
 ) -> Shell:
     """A database with the tables in it, named by the environment, as a script's is."""
     for name in list(os.environ):
-        is_ours = name.startswith(("LAKESWEEP_", "NESSIE_", "AWS_", "XDG_"))
+        is_ours = name.startswith(("LAKESWEEP_", "NESSIE_", "AWS_"))
         if is_ours and name != "LAKESWEEP_CACHE":
             monkeypatch.delenv(name)
-    home = tmp_path / "home"
-    home.mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("NESSIE_GC_JDBC_URL", f"sqlite:///{tmp_path}/live-sets.db")
     made = Shell(capsys)
     made.run("nessie", "create-sql-schema", "--jdbc")
@@ -135,7 +133,7 @@ def test_gc_in_memory_prints_its_record_and_nothing_else(
     assert orphan not in scene.files()
     assert orders.live_files() <= scene.files()
     assert not list(temporary.glob("lakesweep-nessie-*"))
-    assert not (tmp_path / "home" / ".local").exists()
+    assert not (tmp_path / "state").exists()
 
 
 @pytest.mark.usefixtures("spark")
