@@ -8,7 +8,7 @@ from lakesweep.cli.nessie.asking import deferred_request, reverifying_client, sh
 from lakesweep.cli.nessie.given import Given
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
-from lakesweep.cli.nessie.sweeping import opened_context, run_and_show
+from lakesweep.cli.nessie.sweeping import failure_shown, opened_context, show_result
 from lakesweep.cli.nessie.telling import deferred_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 
@@ -37,15 +37,16 @@ def deferred_deletes(*, given: Given, settings: Settings) -> None:
     settings, access = file_access(given, settings)
     refuse_disabled_deletes(access)
     with (
+        failure_shown(settings.output, live_set_id) as begun,
         work_location(given, settings.spark) as work,
         reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
         opened_context(settings, live_sets, work) as context,
     ):
-        run_and_show(
-            settings.output,
-            context.phases,
-            live_set_id,
-            lambda: delete_deferred(context, request, client),
-            lambda record: deferred_line(record.objects["deleted"], record.objects["failed"]),
-        )
+        begun.phases = context.phases
+        record = delete_deferred(context, request, client)
+    show_result(
+        settings.output,
+        record,
+        lambda: deferred_line(record.objects["deleted"], record.objects["failed"]),
+    )

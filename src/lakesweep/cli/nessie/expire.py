@@ -8,7 +8,12 @@ from lakesweep.cli.nessie.asking import expire_request, reverifying_client, show
 from lakesweep.cli.nessie.given import Given
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
-from lakesweep.cli.nessie.sweeping import opened_context, run_and_show, run_seconds
+from lakesweep.cli.nessie.sweeping import (
+    failure_shown,
+    opened_context,
+    run_seconds,
+    show_result,
+)
 from lakesweep.cli.nessie.telling import sweep_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 
@@ -16,7 +21,6 @@ if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
     from lakesweep.runs.nessie.context import NessieContext
     from lakesweep.runs.nessie.requests import ExpireRequest
-    from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = ["expire", "expire_and_show"]
@@ -30,9 +34,10 @@ __all__ = ["expire", "expire_and_show"]
 def expire(*, given: Given, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
 
-    Garbage is what no content of a live set needs; --defer-deletes records it, for `deferred-deletes`. All base locations are compared with the live files of the whole catalog, by exact hash. A live metadata file,
-    manifest list or manifest that can't be read stops the run, and nothing is deleted. Nessie is not needed; with
-    --uri it is asked again, and what became live since the mark is kept.
+    Garbage is what no content of a live set needs; --defer-deletes records it, for `deferred-deletes`. All base
+    locations are compared with the live files of the whole catalog, by exact hash. A live metadata file, manifest
+    list or manifest that can't be read stops the run, and nothing is deleted. Nessie is not needed; with --uri it is
+    asked again, and what became live since the mark is kept. A sweep that was stopped goes on when it is run again.
     """
     shown_zone(given)
     database, live_set_id = chosen_database(given), named_live_set(given)
@@ -42,11 +47,13 @@ def expire(*, given: Given, settings: Settings) -> None:
     if not defer:
         refuse_disabled_deletes(access)
     with (
+        failure_shown(settings.output, live_set_id) as begun,
         work_location(given, settings.spark) as work,
         reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
         opened_context(settings, live_sets, work) as context,
     ):
+        begun.phases = context.phases
         expire_and_show(settings.output, context, request, client)
 
 
@@ -59,16 +66,12 @@ def expire_and_show(
     """Run the sweep and print its record, with nessie-gc's own line at the end."""
     from lakesweep.runs.nessie.expire import expire as run_expire
 
-    def result_line(record: RunRecord) -> str:
+    record = run_expire(context, request, client)
+
+    def result_line() -> str:
         status = context.live_sets.get(request.live_set_id).status
         handled = record.objects["garbage" if request.defer else "deleted"]
         failed = record.objects["failed"]
         return sweep_line(status, run_seconds(record), request.live_set_id, handled, failed)
 
-    run_and_show(
-        output,
-        context.phases,
-        request.live_set_id,
-        lambda: run_expire(context, request, client),
-        result_line,
-    )
+    show_result(output, record, result_line)

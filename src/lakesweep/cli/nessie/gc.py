@@ -11,7 +11,7 @@ from lakesweep.cli.nessie.id_file import wanted_id_file
 from lakesweep.cli.nessie.mark_live import mark_into, marked_lines
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
-from lakesweep.cli.nessie.sweeping import opened_context
+from lakesweep.cli.nessie.sweeping import failure_shown, opened_context
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 from lakesweep.cli.render import print_text
 
@@ -42,13 +42,16 @@ def gc(*, given: Given, settings: Settings) -> None:
     if not defer:
         refuse_disabled_deletes(access)
     with (
+        failure_shown(settings.output) as begun,
         work_location(given, settings.spark, lasting=database is not None) as work,
         nessie_client(given) as client,
         opened_live_sets(database) as live_sets,
         opened_context(settings, live_sets, work) as context,
     ):
+        begun.phases = context.phases
         context.engine.begin()
         marked = mark_into(live_sets, client, marking, wanted_id_file(given), context.phases)
+        begun.live_set_id = marked.live_set_id
         if settings.output.output == "text":
             for line in marked_lines(marked):
                 print_text(line)

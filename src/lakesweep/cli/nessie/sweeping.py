@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars, start_engine
-from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import LakesweepError
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import OutputSettings, Settings
 
-__all__ = ["opened_context", "run_and_show", "run_seconds"]
+__all__ = ["Begun", "failure_shown", "opened_context", "run_seconds", "show_result"]
 
 
 @contextmanager
@@ -39,35 +39,44 @@ def opened_context(
         )
 
 
-def run_and_show(
-    output: OutputSettings,
-    phases: Phases,
-    live_set_id: LiveSetId,
-    work: Callable[[], RunRecord],
-    result_line: Callable[[RunRecord], str],
-) -> None:
-    """Run and print the record, also that of a run that fails: the error is raised again after it."""
+@dataclass(slots=True)
+class Begun:
+    """What is known of a run that may fail; its command fills in what it comes to know."""
+
+    live_set_id: str = ""
+    phases: Phases | None = None
+
+
+@contextmanager
+def failure_shown(output: OutputSettings, live_set_id: str = "") -> Iterator[Begun]:
+    """Print the record of a run that fails in the block; as text only where it came far enough to have numbers."""
     from lakesweep.runs.unfinished import unfinished_record
 
+    begun = Begun(live_set_id)
     started_at = datetime.now(UTC)
     try:
-        record = work()
+        yield begun
     except LakesweepError as error:
-        unfinished = unfinished_record(
+        record = unfinished_record(
             "live set",
             error,
-            phases=phases,
+            phases=begun.phases,
             started_at=started_at,
             finished_at=datetime.now(UTC),
             what="nessie",
-            mark_id=live_set_id,
+            mark_id=begun.live_set_id,
         )
-        if output.output == "json" or unfinished.run_id:
-            _show(output, unfinished)
+        if output.output == "json" or record.run_id:
+            _show(output, record)
         raise
+
+
+def show_result(output: OutputSettings, record: RunRecord, result_line: Callable[[], str]) -> None:
+    """Print the record and, for people and scripts that read text, nessie-gc's own line."""
+    line = result_line() if output.output == "text" else ""
     _show(output, record)
-    if output.output == "text":
-        print_text(f"\n{result_line(record)}")
+    if line:
+        print_text(f"\n{line}")
 
 
 def run_seconds(record: RunRecord) -> timedelta:

@@ -198,3 +198,21 @@ def test_gc_in_a_database(shell: Any, asked: Any, nessie: FakeNessie, database: 
     assert asked.request.defer is True
     assert asked.context.work.uri.endswith("/.local/state/lakesweep/nessie")
     assert asked.request.live_set_id in shell("list", "--jdbc-url", database)
+
+
+def test_a_failure_before_the_sweep_prints_a_record_too(
+    shell: Any, asked: Any, nessie: FakeNessie
+) -> None:
+    """A program that reads JSON gets some, whichever step failed."""
+    nessie.fail("/trees", status=403, times=100)
+    words = ["gc", "--inmemory", "-u", nessie.uri, "--output", "json"]
+    record = json.loads(shell(*words, status=3))
+    assert (record["status"], record["what"], record["mark_id"]) == ("failed", "nessie", "")
+    assert asked.calls == []
+
+
+def test_a_database_that_is_away_prints_a_record_too(shell: Any) -> None:
+    """With the live set that was asked for."""
+    away = ["--jdbc-url", "jdbc:postgresql://127.0.0.1:9/x", "-l", str(new_live_set_id())]
+    record = json.loads(shell("expire", *away, "--output", "json", status=3))
+    assert record["mark_id"] == away[-1]
