@@ -31,12 +31,13 @@ class NessieContext:
     phases: Phases
     clock: Callable[[], datetime] = field(default=utc_now)
     most_tasks: int = 200
+    files_in_flight: int = 32  # metadata files or manifests that one task reads at the same time
     delete_not_after: timedelta = DELETE_NOT_AFTER
 
     @property
     def lake(self) -> Lake:
         """The stores that tables lie in."""
-        return Lake(self.storage)
+        return Lake(self.storage, self.files_in_flight)
 
     @property
     def target(self) -> Target:

@@ -42,6 +42,7 @@ def delete_deferred(
     The list may be old, made by nessie-gc or changed by hand: each file is judged again by the set's contents and, with
     a client, by what Nessie says now.
     """
+    context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     if live_set.status is not LiveSetStatus.EXPIRY_SUCCESS:
         raise ConfigError(
@@ -97,7 +98,7 @@ def delete_deferred(
         )
         try:
             sweep.run(swept)
-            refuse_incomplete(swept, live_set)
+            refuse_incomplete(swept, live_set, FLOW)
         except LakesweepError as error:
             status = RunStatus.PARTLY_SWEPT if swept.began_deleting else RunStatus.REFUSED
             record = finished(context, with_sweep(record, swept), status, error.message)

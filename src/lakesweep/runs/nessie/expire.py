@@ -65,6 +65,7 @@ def expire(
         UnsafeToSweepError: doubt; nothing was deleted, and the set says why.
         PartlySweptError: some was deleted and some is left; the same command goes on.
     """
+    context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     facts = context.live_sets.facts(live_set.id)
     is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(
@@ -342,13 +343,14 @@ def read_newly_live(
     return live
 
 
-def refuse_incomplete(swept: Swept, live_set: LiveSet) -> None:
-    """Raise when files that should be gone are still there."""
+def refuse_incomplete(swept: Swept, live_set: LiveSet, command: str = "expire") -> None:
+    """Raise when files that should be gone are still there; `command` is what goes on with it."""
     if not swept.failed.objects:
         return
+    go_on = f"`lakesweep nessie {command} --live-set-id {live_set.id}` goes on."
     why = "; ".join(f"{outcome}: {example}" for outcome, example in swept.failures.items())
     said = f"{swept.failed} of live set {live_set.id} could not be deleted ({why})."
     done = swept.done_before + swept.tally("deleted")
     if done.objects:
-        raise PartlySweptError(f"{said} {done} were. The same command goes on.", kind="keys-failed")
-    raise StorageError(f"{said} Nothing was deleted. The same command goes on.", kind="keys-failed")
+        raise PartlySweptError(f"{said} {done} were. {go_on}", kind="keys-failed")
+    raise StorageError(f"{said} Nothing was deleted. {go_on}", kind="keys-failed")

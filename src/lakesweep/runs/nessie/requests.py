@@ -35,4 +35,11 @@ class ExpireRequest:
     give_up: frozenset[str] = frozenset()
     max_delete_share: float | None = None
     confirm: str | None = None
-    parallelism: int = 4
+    parallelism: int = (
+        4  # more keeps more files in flight in each task; Spark says how many tasks run
+    )
+
+    @property
+    def files_in_flight(self) -> int:
+        """Metadata files or manifests that one task reads at the same time."""
+        return 8 * self.parallelism

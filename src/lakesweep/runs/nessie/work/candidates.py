@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakesweep.engine.cells import Hashes, flush_threshold, pack_rows, single_cell
-from lakesweep.errors import FormatError, ObjectNotFoundError, UnsafeToSweepError
-from lakesweep.formats.file_hashes import hash_file, hash_files
-from lakesweep.formats.hashing import hash_addresses
+from lakesweep.engine.cells import flush_threshold, pack_rows, single_cell
+from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.file_hashes import hash_listed_files
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
-from lakesweep.runs.nessie.work.protection import FolderIndex
+from lakesweep.runs.nessie.work.protection import NOT_UNDERSTOOD, FolderIndex
 from lakesweep.runs.work.parts import Part, read_part, sum_of
 from lakesweep.runs.work.target import Target
 
@@ -73,23 +73,11 @@ def read_candidates(
 
 def _rows(batch: pa.RecordBatch, protection: FolderIndex) -> pa.RecordBatch:
     uris = batch.column("uri")
-    try:
-        hashes, words = hash_files(uris), protection.words_for(uris)
-    except FormatError:
-        hashes, words = _one_by_one(uris, protection)
+    hashes, is_sound = hash_listed_files(uris)
+    words = protection.words_for(uris)
+    if not is_sound.all():
+        words = pc.if_else(pa.array(is_sound), words, pa.scalar(NOT_UNDERSTOOD))
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(hashes), words], schema=ROW_SCHEMA)
-
-
-def _one_by_one(uris: pa.Array, protection: FolderIndex) -> tuple[Hashes, pa.Array]:
-    """A listed name that may mean another place is nobody's to delete; the others are judged."""
-    hashes, words = hash_addresses(uris).copy(), []
-    for number, uri in enumerate(uris.to_pylist()):
-        try:
-            hashes[number] = hash_file(uri)
-            words.append(protection.word_for(uri))
-        except FormatError:
-            words.append("name not understood")
-    return hashes, pa.array(words, pa.string())
 
 
 def _packed(batches: list[pa.RecordBatch], partitions: int) -> pa.RecordBatch:

@@ -17,8 +17,6 @@ from lakesweep.errors import (
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.storage.parallel import ordered_parallel
 
-_FILES_IN_FLIGHT = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
@@ -32,6 +30,7 @@ class Lake:
     """All stores that tables lie in, and how to reach them; small and picklable."""
 
     storage: StorageOptions
+    files_in_flight: int = 32  # of one task
 
     def open(self, location: Location) -> ObjectStore:
         """The store rooted at a folder."""
@@ -52,7 +51,7 @@ class Lake:
 
     def read_many(self, uris: Iterable[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
         """(uri, what `read` says) in the order of `uris`, many at once."""
-        return ordered_parallel(self.read, uris, _FILES_IN_FLIGHT)
+        return ordered_parallel(self.read, uris, self.files_in_flight)
 
 
 def location_of(uri: str) -> Location:

@@ -10,6 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.domain.file_names import fold
+from lakesweep.errors import FormatError
+
+# Said of a listed name that may mean another place: nobody's to delete.
+NOT_UNDERSTOOD = "name not understood"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ class FolderIndex:
     def word_for(self, uri: str) -> str:
         """What is said of a place: by an overruling folder around it, else by the innermost one."""
         nearest: str | None = None
-        folded = fold(uri)
+        try:
+            folded = fold(uri)
+        except FormatError:
+            return NOT_UNDERSTOOD
         while folded:
             if folded in self.overruling:
                 return self.overruling[folded]
