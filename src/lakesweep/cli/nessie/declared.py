@@ -91,7 +91,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "jdbc_fetch_size",
         "jdbc",
-        "Rows fetched at a time.",
+        "Rows fetched at a time; fewer than 10,000 count as 10,000.",
         metavar="N",
         default="100",
         takes_nothing_too=True,
@@ -213,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "expiry_parallelism",
         "sweep",
-        "Accepted for scripts. Spark spreads the work over all cores it has; --master says which.",
+        "How much each task keeps in flight: eight files for each. Spark says how many tasks run; --master says where.",
         metavar="N",
         default="4",
     ),
