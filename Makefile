@@ -23,10 +23,10 @@ test: setup  ## every test that needs no server from outside Python
 test-fast: setup  ## unit and property tests, no JVM
 	$(BIN)/pytest -m "not real and not spark" tests/unit tests/property $(ARGS)
 
-test-real: setup real-parts  ## tests against real lakeFS, MinIO, Azurite, fake-gcs-server, PostgreSQL
+test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m real $(ARGS)
 
-real-parts: setup  ## build and install those servers into the cache folder (Go and npm needed; minutes, once)
+real-parts: setup  ## build and install those servers into the cache folder (Go, npm, Maven and apt needed; minutes, once)
 	@$(BIN)/python tools/real_parts.py
 
 lint: setup  ## ruff: rules and format

@@ -231,7 +231,7 @@ class TestStatus:
         stored = scene.live_sets.get(marked.live_set_id)
         assert stored.status is LiveSetStatus.EXPIRY_SUCCESS
         assert list(scene.live_sets.base_locations(marked.live_set_id)) == [
-            (orders.content_id, orders.iceberg.location)
+            (orders.content_id, f"{orders.iceberg.location}/")
         ]
 
 

@@ -141,7 +141,11 @@ class _Expiry:
         grounds = read_grounds(context, self._live_set, self._facts, request)
         self._is_place_checked = True
         context.live_sets.add_base_locations(
-            self._live_set.id, grounds.grounds.live.base_locations()
+            self._live_set.id,
+            (
+                (owner, f"{base.rstrip('/')}/")
+                for owner, base in grounds.grounds.live.base_locations()
+            ),
         )
         purpose = f"expiry of {self._live_set.id}"
         with Lease(context.store, purpose, purpose, folder=self._folder.root) as lease:
