@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 
 from lakesweep.domain.verdicts import Tally
@@ -31,7 +30,12 @@ from lakesweep.runs.saved import load_for_sweep, save_run
 from lakesweep.runs.verification import Authorised, verify_plan
 from lakesweep.runs.work import deleting
 from lakesweep.runs.work.copying import CopyRoad
-from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk, LedgerFolders, delete_chunks
+from lakesweep.runs.work.deleting import (
+    DELETED_SCHEMA,
+    LedgerFolders,
+    chunks_of,
+    delete_chunks,
+)
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.target import Target
 
@@ -212,7 +216,7 @@ class _Sweep:
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
         parts = authorised.parts
         not_after = authorised.read_at + self._context.margins.delete_not_after
-        chunks = _chunks(parts, not_after)
+        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK)
         folders = LedgerFolders(
             ledger=RunFolder(self._plan.run_id).ledger,
             deleted=events_folder(self._order(), "gone", self._plan.run_id),
@@ -367,14 +371,6 @@ def _mark_files(context: RunContext, plan: Plan) -> list[str]:
             kind="no-mark",
         )
     return listed
-
-
-def _chunks(parts: Sequence[Part], not_after: datetime) -> list[Chunk]:
-    return [
-        Chunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start), not_after)
-        for part in parts
-        for start in range(0, part.rows, _ROWS_PER_CHUNK)
-    ]
 
 
 def _carry_on(context: RunContext, plan: Plan, revived: Sequence[Part]) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["Params", "Timeouts", "Transport", "answer_time", "api_url", "parse_answer"]
@@ -23,9 +22,6 @@ logger = logging.getLogger(__name__)
 
 Wire = TypeVar("Wire", bound=BaseModel)
 Params = Mapping[str, str | int | bool]
-
-_RETRIED_STATUSES = frozenset({429, 503})
-_MESSAGE_LIMIT = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,27 +93,23 @@ class Transport:
         method: str = "GET",
     ) -> httpx.Response:
         """A question that changes nothing, so it is asked again when the server was busy or out of reach."""
-        for attempt in range(self._retries + 1):
-            is_last = attempt == self._retries
-            try:
-                response = self._send(
+        try:
+            response = ask_patiently(
+                lambda: self._send(
                     operation,
                     method,
                     path,
                     params,
                     headers=headers,
                     read_timeout=self.timeouts.read,
-                )
-            except httpx.TransportError as error:
-                if is_last:
-                    raise self._unreachable(operation, error) from error
-                self._back_off(operation, attempt, type(error).__name__)
-                continue
-            if response.status_code in _RETRIED_STATUSES and not is_last:
-                self._back_off(operation, attempt, str(response.status_code), response)
-                continue
-            return self._checked(operation, response, expect)
-        raise AssertionError("the last attempt returns or raises")
+                ),
+                f"lakefs {operation}",
+                retries=self._retries,
+                sleep=self._sleep,
+            )
+        except httpx.TransportError as error:
+            raise self._unreachable(operation, error) from error
+        return self._checked(operation, response, expect)
 
     def change(
         self,
@@ -160,17 +152,6 @@ class Transport:
             timeout=timeout,
         )
 
-    def _back_off(
-        self, operation: str, attempt: int, why: str, response: httpx.Response | None = None
-    ) -> None:
-        # Full jitter, so that many collectors do not come back in step.
-        delay = random.uniform(0, min(20.0, 0.5 * 2**attempt))
-        asked = response.headers.get("retry-after", "") if response is not None else ""
-        if asked.isdigit():
-            delay = max(delay, min(float(asked), 60.0))
-        logger.info("lakefs %s: %s, trying again in %.1f s", operation, why, delay)
-        self._sleep(delay)
-
     def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
@@ -185,7 +166,7 @@ class Transport:
         if response.status_code in expect:
             return response
         status = response.status_code
-        said = f"{operation}: {self.url} answered {status}{_server_message(response)}."
+        said = f"{operation}: {self.url} answered {status}{server_message(response)}."
         if status in (401, 403):
             raise CatalogDeniedError(
                 f"{said} Check the access key and secret, and that its user has the right to do this."
@@ -200,27 +181,13 @@ def _query(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _server_message(response: httpx.Response) -> str:
-    """The server's own words, shortened and on one line."""
-    try:
-        message = json.loads(response.text)["message"]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    printable = "".join(c if c.isprintable() else " " for c in str(message))
-    return f" ({printable[:_MESSAGE_LIMIT]})"
-
-
 def parse_answer(operation: str, model: type[Wire], text: str | bytes) -> Wire:
     """The answer as a value, or a CatalogError: nonsense never turns into a default."""
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
-        problems = "; ".join(
-            f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)[:5]
-        )
         raise CatalogError(
-            f"{operation}: the server's answer is not what it should be ({problems}). Nothing was concluded from it. "
+            f"{operation}: the server's answer is not what it should be ({problems_of(error)}). Nothing was concluded from it. "
             "Check that the endpoint is a lakeFS server, and its version.",
             kind="catalog-nonsense",
         ) from error

@@ -5,9 +5,7 @@ There is no method that sends anything but a GET, so nothing above can change a 
 
 from __future__ import annotations
 
-import json
 import logging
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
@@ -15,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.nessie.authentication import authentication_of
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
@@ -25,8 +24,6 @@ logger = logging.getLogger(__name__)
 
 Wire = TypeVar("Wire", bound=BaseModel)
 
-_RETRIED_STATUSES = frozenset({429, 503})
-_MESSAGE_LIMIT = 300
 # The defaults of Nessie's own clients.
 _READ_SECONDS = 25.0
 _CONNECT_SECONDS = 5.0
@@ -97,42 +94,25 @@ class ReadOnlyTransport:
         try:
             return model.model_validate_json(content)
         except ValidationError as error:
-            problems = "; ".join(
-                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-                for problem in error.errors(include_url=False, include_input=False)[:5]
-            )
             raise nonsense(
-                operation, f"its answer is not what it should be ({problems})"
+                operation, f"its answer is not what it should be ({problems_of(error)})"
             ) from error
 
     def _get(
         self, operation: str, path: Sequence[str], params: Mapping[str, str]
     ) -> httpx.Response:
         url = "/".join((self.url, *(quote(part, safe="") for part in path)))
-        for attempt in range(self._retries + 1):
-            is_last = attempt == self._retries
-            logger.debug("nessie GET %s: %s", url, operation)
-            try:
-                response = self._client.get(url, params=params, auth=self._auth)
-            except httpx.TransportError as error:
-                if is_last:
-                    raise self._unreachable(operation, error) from error
-                self._back_off(operation, attempt, type(error).__name__)
-                continue
-            if response.status_code in _RETRIED_STATUSES and not is_last:
-                asked = response.headers.get("retry-after", "")
-                self._back_off(operation, attempt, str(response.status_code), asked)
-                continue
-            return self._checked(operation, response)
-        raise AssertionError("the last attempt returns or raises")
-
-    def _back_off(self, operation: str, attempt: int, why: str, asked: str = "") -> None:
-        # Full jitter, so that many walkers do not come back in step.
-        delay = random.uniform(0, min(20.0, 0.5 * 2**attempt))
-        if asked.isdigit():
-            delay = max(delay, min(float(asked), 60.0))
-        logger.info("nessie %s: %s, trying again in %.1f s", operation, why, delay)
-        self._sleep(delay)
+        logger.debug("nessie GET %s: %s", url, operation)
+        try:
+            response = ask_patiently(
+                lambda: self._client.get(url, params=params, auth=self._auth),
+                f"nessie {operation}",
+                retries=self._retries,
+                sleep=self._sleep,
+            )
+        except httpx.TransportError as error:
+            raise self._unreachable(operation, error) from error
+        return self._checked(operation, response)
 
     def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
@@ -146,7 +126,7 @@ class ReadOnlyTransport:
         status = response.status_code
         if status == 200:
             return response
-        said = f"{operation}: {self.url} answered {status}{_server_message(response)}."
+        said = f"{operation}: {self.url} answered {status}{server_message(response)}."
         if status in (401, 403):
             raise CatalogDeniedError(
                 f"{said} Nothing was concluded. Check nessie.authentication.*, and that its user may view every "
@@ -166,13 +146,3 @@ def nonsense(operation: str, problem: str) -> CatalogError:
         "Check that the URI is a Nessie server's, and its version.",
         kind="catalog-nonsense",
     )
-
-
-def _server_message(response: httpx.Response) -> str:
-    """The server's own words, shortened and on one line."""
-    try:
-        message = json.loads(response.text)["message"]
-    except (ValueError, KeyError, TypeError):
-        return ""
-    printable = "".join(c if c.isprintable() else " " for c in str(message))
-    return f" ({printable[:_MESSAGE_LIMIT]})"

@@ -19,7 +19,7 @@ from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.nessie.work.references import GoneFiles, ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
 from lakesweep.runs.work import deleting
-from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk, LedgerFolders
+from lakesweep.runs.work.deleting import DELETED_SCHEMA, LedgerFolders, chunks_of
 from lakesweep.runs.work.parts import Part, read_part
 
 _ROWS_PER_CHUNK = 10_000
@@ -158,11 +158,7 @@ class FileSweep:
         self, parts: Sequence[Part], not_after: datetime, protection: FolderIndex, swept: Swept
     ) -> dict[str, Tally]:
         folder = SetFolder(self.live_set_id)
-        chunks = [
-            Chunk(part.key, start, min(_ROWS_PER_CHUNK, part.rows - start), not_after)
-            for part in parts
-            for start in range(0, part.rows, _ROWS_PER_CHUNK)
-        ]
+        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK)
         deletion = FileDeletion(
             self.context.lake,
             self.context.target,

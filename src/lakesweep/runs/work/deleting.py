@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.formats.tables import read_mark
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import Part, PartWriter
 from lakesweep.runs.work.target import Target, own_name
 from lakesweep.storage import DeleteStatus, ObjectStore
 
@@ -66,6 +66,15 @@ class Chunk:
     @property
     def name(self) -> str:
         return f"{self.part.rsplit('/', 1)[-1].removesuffix('.parquet')}-{self.start}"
+
+
+def chunks_of(parts: Sequence[Part], not_after: datetime, rows: int) -> list[Chunk]:
+    """All rows of the parts, so many at a time."""
+    return [
+        Chunk(part.key, start, min(rows, part.rows - start), not_after)
+        for part in parts
+        for start in range(0, part.rows, rows)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
