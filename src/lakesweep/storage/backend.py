@@ -29,6 +29,10 @@ class Backend(Protocol):
     def supports_create_if_absent(self) -> bool:
         """Whether `put(create=True)` is atomic here."""
 
+    @property
+    def reads_odd_keys(self) -> bool:
+        """Whether `get` carries odd keys unchanged."""
+
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         """Every object whose key begins with `prefix` and sorts after `start_after`; raises, never ends early."""
 

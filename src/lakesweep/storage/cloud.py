@@ -71,6 +71,7 @@ class CloudBackend:
 
     is_key_ordered = True
     supports_create_if_absent = True
+    reads_odd_keys = False
 
     def __init__(self, root: Location) -> None:
         self._root = root

@@ -38,6 +38,7 @@ class LocalBackend:
     delete_batch_size = 1000
     is_key_ordered = True
     supports_create_if_absent = True
+    reads_odd_keys = False
 
     def __init__(self, root: str, *, fsync: bool) -> None:
         self._root = root

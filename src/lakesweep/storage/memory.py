@@ -68,6 +68,7 @@ class MemoryBackend:
     delete_batch_size = 1000
     is_key_ordered = True
     supports_create_if_absent = True
+    reads_odd_keys = False
 
     def __init__(self, container: MemoryContainer, root_key: str) -> None:
         self.container = container

@@ -94,6 +94,10 @@ class FaultyBackend:
     def supports_create_if_absent(self) -> bool:
         return self.inner.supports_create_if_absent
 
+    @property
+    def reads_odd_keys(self) -> bool:
+        return self.inner.reads_odd_keys
+
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         for batch in self._done("list", prefix, lambda: self.inner.scan(prefix, start_after)):
             if self._happens(

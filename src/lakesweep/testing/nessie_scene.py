@@ -54,6 +54,7 @@ class NessieScene:
         self.engine = engine if engine is not None else InProcessEngine()
         self.tables: list[SceneTable] = []
         self.written_at = datetime.now(UTC) - LONG_AGO
+        self.storage = StorageOptions(local_fsync=False)
 
     def __enter__(self) -> Self:
         self.nessie.__enter__()
@@ -145,7 +146,7 @@ class NessieScene:
         return NessieContext(
             live_sets=self.live_sets,
             engine=self.engine,
-            storage=StorageOptions(local_fsync=False),
+            storage=self.storage,
             work=Location.parse(f"file://{self.work}"),
             phases=Phases("scene"),
         )

@@ -109,6 +109,10 @@ class MeddlingBackend:
     def supports_create_if_absent(self) -> bool:
         return self.inner.supports_create_if_absent
 
+    @property
+    def reads_odd_keys(self) -> bool:
+        return self.inner.reads_odd_keys
+
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         self._before("list", prefix)
         return self.inner.scan(prefix, start_after)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import StorageError, ThrottledError
+from lakesweep.errors import ObjectNotFoundError, StorageError, ThrottledError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
 from lakesweep.storage.s3_client import S3Client
 from lakesweep.testing.store_contract import (
@@ -281,3 +281,17 @@ def test_copy_that_is_refused_for_its_size_is_made_in_parts(
     else:
         with pytest.raises(StorageError, match="InvalidRequest"):
             store.copy("big", "copy")
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_an_odd_key_is_read_exactly(server: LoopbackS3, store: ObjectStore, key: str) -> None:
+    """A table in a folder with `//` in its name must be readable, or nobody knows what it refers to."""
+    put_raw(server, store, key)
+    assert store.read_exactly(key) == b"x"
+
+
+def test_an_odd_key_that_is_not_there_is_not_found(store: ObjectStore) -> None:
+    """And not some other object."""
+    store.write("n/x", b"another")
+    with pytest.raises(ObjectNotFoundError):
+        store.read_exactly("n//x")

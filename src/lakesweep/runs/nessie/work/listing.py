@@ -12,6 +12,7 @@ from lakesweep.domain.location import Location
 from lakesweep.runs.nessie.work.places import Lake
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
+from lakesweep.storage.keys import is_odd_key
 
 FILE_SCHEMA = pa.schema(
     [
@@ -94,19 +95,19 @@ def list_folders(
 def _candidates(
     folder: Location, batch: pa.RecordBatch, seen: _Seen, untouchable: list[str]
 ) -> pa.RecordBatch:
-    keys = batch.column("key")
     # A key that the store's protocol can't carry unchanged could turn into another one on its way.
-    is_out = batch.column("is_odd")
+    is_odd = pc.or_(batch.column("is_odd"), pa.scalar(is_odd_key(folder.key)))
+    is_out = is_odd
     if folder.kind == "local":
-        is_out = pc.or_(is_out, pc.match_substring_regex(keys, _CHECKSUM_FILE))
+        is_out = pc.or_(is_odd, pc.match_substring_regex(batch.column("key"), _CHECKSUM_FILE))
     if pc.any(is_out).as_py():
         out = batch.filter(is_out)
         seen.protected += out.num_rows
         seen.protected_bytes += sum_of(out, "size")
-        odd = out.filter(out.column("is_odd")).column("key").to_pylist()
-        untouchable += [f"{folder.uri}/{key}" for key in odd[:_EXAMPLES]]
+        examples = batch.filter(is_odd).column("key")[:_EXAMPLES].to_pylist()
+        untouchable += [f"{folder.uri}/{key}" for key in examples]
         batch = batch.filter(pc.invert(is_out))
-        keys = batch.column("key")
+    keys = batch.column("key")
     return pa.RecordBatch.from_arrays(
         [
             pc.binary_join_element_wise(folder.uri, keys.cast(pa.string()), "/"),

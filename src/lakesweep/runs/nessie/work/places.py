@@ -40,7 +40,7 @@ class Lake:
         """A whole file. Missing, forbidden or not understood is `Unreadable`; a store out of reach is an error."""
         try:
             folder, name = split_file(location_of(uri))
-            return self.open(folder).read(name)
+            return self.open(folder).read_exactly(name)
         except (
             ConfigError,
             ObjectNotFoundError,
