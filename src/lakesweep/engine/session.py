@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
 
 from lakesweep.engine.startup import quick_start_options
+from lakesweep.errors import ConfigError
 from lakesweep.java import find_java_home
 
 logger = logging.getLogger(__name__)
@@ -30,9 +35,11 @@ LOCAL_DEFAULTS = {
 DEFAULTS = {
     # Arrow batches of cells are few and large; the JVM must not split or copy them row by row.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-    "spark.python.worker.reuse": "true",
     "spark.sql.session.timeZone": "UTC",
 }
+
+_CONNECT_PORT = 15002  # where none is named
+_CONNECT_SECONDS = 10.0
 
 
 def build_session(
@@ -41,6 +48,7 @@ def build_session(
     """A session on `master`, or over Spark Connect on `remote`, else on all cores of this machine."""
     builder = SparkSession.builder.appName("lakesweep")
     if remote is not None:
+        refuse_unreachable(remote)
         builder = builder.remote(remote)
         settings = dict(DEFAULTS)
     else:
@@ -56,8 +64,15 @@ def build_session(
             settings["spark.driver.extraJavaOptions"] = quick_start_options()
     for key, value in (settings | dict(conf or {})).items():
         builder = builder.config(key, value)
-    with _stdout_kept_clean():
-        session = builder.getOrCreate()
+    try:
+        with _stdout_kept_clean():
+            session = builder.getOrCreate()
+    except PySparkImportError as error:
+        raise ConfigError(
+            f"Spark Connect needs more packages than Spark does: {error.getMessage()} Nothing was touched. Run "
+            "`pip install 'lakesweep[connect]'`.",
+            kind="no-spark",
+        ) from error
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
@@ -74,6 +89,23 @@ def submitted_session() -> SparkSession:
 def session_properties(session: SparkSession) -> dict[str, str]:
     """All properties of a session, those of lakeFS and Hadoop among them."""
     return dict(session.conf.getAll)
+
+
+def refuse_unreachable(remote: str) -> None:
+    """A Connect server that is not there is told at once: Spark's own client tries for ten minutes."""
+    place = urlsplit(remote)
+    if place.scheme != "sc" or not place.hostname:
+        return
+    if getproxies() and not proxy_bypass(place.hostname):
+        return  # the way leads through a proxy, and a plain connection proves nothing
+    port = place.port or _CONNECT_PORT
+    try:
+        socket.create_connection((place.hostname, port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ConfigError(
+            f"No Spark Connect server answers at {place.hostname}:{port} ({error}). Nothing was touched. Check --remote.",
+            kind="no-spark",
+        ) from error
 
 
 @contextmanager

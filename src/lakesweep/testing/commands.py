@@ -9,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
+import httpx
+
 from lakesweep.cli.main import run
+from lakesweep.lake.server import LakeServer
 from lakesweep.testing.user import User
 
-__all__ = ["Captured", "Repository", "Shell"]
+__all__ = ["Captured", "Repository", "Shell", "lake_environment", "new_repository"]
 
 OLD_DAYS = 3
 
@@ -47,6 +50,32 @@ class Repository:
         for path in (self.folder / "data").rglob("*"):
             if path.is_file():
                 os.utime(path, (at, at))
+
+
+def new_repository(server: LakeServer, api: httpx.Client, name: str) -> Repository:
+    """A repository with one expired object, one that was never committed, one that lives."""
+    user = User.create(api, name, f"local://{name}")
+    user.set_rules(7)
+    addresses = {path: user.upload("main", path) for path in ("expired", "live")}
+    first = user.commit("main", days=40)
+    user.delete("main", "expired")
+    user.commit("main", days=30)
+    addresses["unreferenced"] = user.upload("main", "unreferenced", "first try")
+    user.upload("main", "unreferenced", "second try")
+    relative = {p: a.removeprefix(f"local://{name}/") for p, a in addresses.items()}
+    repository = Repository(user, server.lake.settings.data_dir / name, first, **relative)
+    repository.make_old()
+    return repository
+
+
+def lake_environment(server: LakeServer) -> dict[str, str]:
+    """As a user of lakectl has it, and the folder that the server keeps local:// namespaces in."""
+    return {
+        "LAKECTL_SERVER_ENDPOINT_URL": server.url,
+        "LAKECTL_CREDENTIALS_ACCESS_KEY_ID": server.access_key_id,
+        "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": server.secret_access_key,
+        "LAKESWEEP_NAMESPACE_ROOT": str(server.lake.settings.data_dir),
+    }
 
 
 @dataclass

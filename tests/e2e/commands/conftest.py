@@ -10,8 +10,7 @@ import httpx
 import pytest
 
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.commands import Repository, Shell
-from lakesweep.testing.user import User
+from lakesweep.testing.commands import Repository, Shell, lake_environment, new_repository
 
 
 @pytest.fixture(scope="module")
@@ -25,23 +24,7 @@ def make_repository(server: LakeServer) -> Iterator[Callable[[str], Repository]]
     """`make_repository("name")`: one expired object, one that was never committed, one that lives."""
     auth = (server.access_key_id, server.secret_access_key)
     with httpx.Client(base_url=server.endpoint, auth=auth, timeout=60) as api:
-
-        def make(name: str) -> Repository:
-            user = User.create(api, name, f"local://{name}")
-            user.set_rules(7)
-            addresses = {path: user.upload("main", path) for path in ("expired", "live")}
-            first = user.commit("main", days=40)
-            user.delete("main", "expired")
-            user.commit("main", days=30)
-            addresses["unreferenced"] = user.upload("main", "unreferenced", "first try")
-            user.upload("main", "unreferenced", "second try")
-            relative = {p: a.removeprefix(f"local://{name}/") for p, a in addresses.items()}
-            folder = server.lake.settings.data_dir / name
-            repository = Repository(user, folder, first, **relative)
-            repository.make_old()
-            return repository
-
-        yield make
+        yield lambda name: new_repository(server, api, name)
 
 
 @pytest.fixture
@@ -52,10 +35,8 @@ def environment(server: LakeServer, monkeypatch: pytest.MonkeyPatch, tmp_path: P
         if is_ours and name != "LAKESWEEP_CACHE":
             monkeypatch.delenv(name)
     monkeypatch.setenv("LAKECTL_CONFIG_FILE", str(tmp_path / "none.yaml"))
-    monkeypatch.setenv("LAKECTL_SERVER_ENDPOINT_URL", server.url)
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_ACCESS_KEY_ID", server.access_key_id)
-    monkeypatch.setenv("LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY", server.secret_access_key)
-    monkeypatch.setenv("LAKESWEEP_NAMESPACE_ROOT", str(server.lake.settings.data_dir))
+    for name, value in lake_environment(server).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

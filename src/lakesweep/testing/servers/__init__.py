@@ -13,7 +13,7 @@ from lakesweep.testing.servers.minio import MinIOServer
 from lakesweep.testing.servers.nessie import NessieServer
 from lakesweep.testing.servers.postgres import PostgresServer
 from lakesweep.testing.servers.process import ServerError, ServerProcess, free_port
-from lakesweep.testing.servers.spark_cluster import SparkMaster, SparkWorker
+from lakesweep.testing.servers.spark_cluster import SparkConnect, SparkMaster, SparkWorker
 from lakesweep.testing.servers.spark_writer import SparkIcebergWriter
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "RealLakeFS",
     "ServerError",
     "ServerProcess",
+    "SparkConnect",
     "SparkIcebergWriter",
     "SparkMaster",
     "SparkWorker",

@@ -1,9 +1,10 @@
-"""A Spark standalone cluster from pip's pyspark, which has no start scripts: one master, and workers of its own processes."""
+"""Spark's servers from pip's pyspark, which has no start scripts: a standalone master, its workers, a Connect server."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 import sys
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from lakesweep.java import find_java_home
 from lakesweep.testing.real_parts import PartMissingError
 from lakesweep.testing.servers.process import ServerProcess, free_port
 
-__all__ = ["SparkMaster", "SparkWorker"]
+__all__ = ["SparkConnect", "SparkMaster", "SparkWorker"]
 
 
 class _SparkDaemon(ServerProcess):
@@ -40,7 +41,12 @@ class SparkMaster(_SparkDaemon):
 
     def command(self) -> Sequence[str | Path]:
         return [
-            *(_spark_class(), "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1"),
+            *(
+                _program("spark-class"),
+                "org.apache.spark.deploy.master.Master",
+                "--host",
+                "127.0.0.1",
+            ),
             *("--port", str(self.port), "--webui-port", str(self.web_port)),
         ]
 
@@ -79,7 +85,12 @@ class SparkWorker(_SparkDaemon):
 
     def command(self) -> Sequence[str | Path]:
         return [
-            *(_spark_class(), "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1"),
+            *(
+                _program("spark-class"),
+                "org.apache.spark.deploy.worker.Worker",
+                "--host",
+                "127.0.0.1",
+            ),
             *("--port", str(self.port), "--webui-port", str(self.web_port)),
             *("--cores", "1", "--memory", "1g", "--work-dir", self.folder / "work"),
             self._master.master_url,
@@ -89,10 +100,45 @@ class SparkWorker(_SparkDaemon):
         return self._master.alive_workers() > self._workers_before
 
 
-def _spark_class() -> Path:
+class SparkConnect(_SparkDaemon):
+    """A Connect server that runs what it is sent on two threads of its own."""
+
+    name = "spark-connect"
+
+    def environment(self) -> Mapping[str, str]:
+        # To spark-submit it is a daemon, and yet the driver of all that it is sent.
+        return {**super().environment(), "SPARK_DAEMON_MEMORY": "1g"}
+
+    def command(self) -> Sequence[str | Path]:
+        conf = {
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self.port),
+            "spark.ui.enabled": "false",
+        }
+        return [
+            *(_program("spark-submit"), "--master", "local[2]"),
+            *("--class", "org.apache.spark.sql.connect.service.SparkConnectServer"),
+            *(word for pair in conf.items() for word in ("--conf", "=".join(pair))),
+            "spark-internal",
+        ]
+
+    def is_ready(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=2):
+                return True
+        except OSError:
+            return False
+
+    @property
+    def remote_url(self) -> str:
+        """What a client is told."""
+        return f"sc://127.0.0.1:{self.port}"
+
+
+def _program(name: str) -> Path:
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
         raise PartMissingError(
             "Spark is missing. Install the extra that brings it: pip install 'lakesweep[spark]' -c constraints.txt"
         )
-    return Path(found.submodule_search_locations[0]) / "bin" / "spark-class"
+    return Path(found.submodule_search_locations[0]) / "bin" / name
