@@ -9,8 +9,18 @@ from pathlib import Path
 import pytest
 
 from lakesweep.domain.live_sets import LiveSetStatus
-from lakesweep.errors import CatalogError, ConfigError, PartlySweptError, StorageError
+from lakesweep.domain.location import Location
+from lakesweep.errors import (
+    CatalogError,
+    ConfigError,
+    PartlySweptError,
+    StorageError,
+    UnsafeToSweepError,
+)
+from lakesweep.runs.nessie import expire as expire_module
 from lakesweep.runs.nessie import sweep as sweep_module
+from lakesweep.runs.nessie.context import NessieContext
+from lakesweep.runs.nessie.listing import Listed
 from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_walk
 from lakesweep.storage import local as local_storage
@@ -302,6 +312,29 @@ class TestInterrupted:
         record = scene.expire(marked)
         assert scene.files() == orders.live_files()
         assert record.objects["deleted"] == 3
+
+    def test_two_at_once(self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The second is refused and leaves no trace: the first goes on as if nobody had asked."""
+        orders = self._with_orphans(scene)
+        marked = scene.mark()
+        real = expire_module.list_base_folders
+        refused: list[UnsafeToSweepError] = []
+
+        def meanwhile(context: NessieContext, roots: list[Location], folder: str) -> Listed:
+            monkeypatch.setattr(expire_module, "list_base_folders", real)
+            with pytest.raises(UnsafeToSweepError, match="Another collector") as second:
+                scene.expire(marked)
+            refused.append(second.value)
+            return real(context, roots, folder)
+
+        monkeypatch.setattr(expire_module, "list_base_folders", meanwhile)
+        record = scene.expire(marked)
+
+        assert refused
+        assert record.status is RunStatus.SWEPT
+        assert scene.files() == orders.live_files()
+        stored = scene.live_sets.get(marked.live_set_id)
+        assert stored.status is LiveSetStatus.EXPIRY_SUCCESS
 
     def test_a_set_that_another_machine_expires_is_left_alone(
         self, scene: NessieScene, tmp_path: Path

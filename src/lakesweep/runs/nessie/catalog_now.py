@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.identify import Identified, identify
@@ -12,12 +11,10 @@ from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.cutoff_policies import CutoffPolicies, parse_policies
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSet, MarkFacts, OtherContent
+from lakesweep.runs.nessie.ages import earliest_mark
 from lakesweep.runs.nessie.folders import named_files
 from lakesweep.runs.nessie.live_files import LiveFiles
 from lakesweep.runs.nessie.work.references import LIVE, ReferenceItem
-
-# A set that nessie-gc marked has its times in an unknown zone: they may be so far off.
-FOREIGN_CLOCK = timedelta(hours=14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,5 +82,5 @@ def mark_policies(live_set: LiveSet, facts: MarkFacts | None) -> CutoffPolicies:
     """The policies of the mark; where nobody wrote them down, all that was committed since it may have begun is live."""
     if facts is not None:
         return parse_policies(facts.default_policy, facts.policies, facts.reference_time)
-    since = live_set.created - FOREIGN_CLOCK
+    since = earliest_mark(live_set)
     return parse_policies(format_time(since), (), since)

@@ -9,14 +9,14 @@ from datetime import datetime
 import pyarrow as pa
 
 from lakesweep.catalogs.nessie.client import NessieClient
-from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus, MarkFacts
+from lakesweep.domain.live_sets import DeferredFile, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.runs.lease import Lease
-from lakesweep.runs.nessie.catalog_now import FOREIGN_CLOCK, CatalogNow
+from lakesweep.runs.nessie.ages import newest_recorded
+from lakesweep.runs.nessie.catalog_now import CatalogNow
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
-from lakesweep.runs.nessie.expire import read_newly_live, refuse_incomplete
-from lakesweep.runs.nessie.grounds import read_grounds
+from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live
 from lakesweep.runs.nessie.records import (
     NOT_REVERIFIED,
     finished,
@@ -25,7 +25,7 @@ from lakesweep.runs.nessie.records import (
     with_sweep,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.sweep import FileSweep, Swept
+from lakesweep.runs.nessie.sweep import FileSweep, Swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, table_folders
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.work.parts import Part, PartWriter
@@ -51,7 +51,7 @@ def delete_deferred(
             kind="wrong-status",
         )
     facts = context.live_sets.facts(live_set.id)
-    cutoff = latest_recorded(live_set, facts)
+    cutoff = newest_recorded(live_set, facts)
     record = new_record(context, live_set, facts, FLOW, cutoff)
     found = read_grounds(context, live_set, facts, request)
     folder = SetFolder(live_set.id)
@@ -110,11 +110,6 @@ def delete_deferred(
     record = finished(context, record, status)
     save_record(context, record)
     return record
-
-
-def latest_recorded(live_set: LiveSet, facts: MarkFacts | None) -> datetime:
-    """No file newer than the mark can be on an honest list."""
-    return live_set.created if facts is not None else live_set.created + FOREIGN_CLOCK
 
 
 def _gone_before(record: RunRecord, swept: Swept) -> RunRecord:

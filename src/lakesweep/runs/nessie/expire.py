@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
-from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
-from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import (
     DeferredFile,
     LiveSet,
@@ -20,19 +19,23 @@ from lakesweep.domain.live_sets import (
 from lakesweep.errors import (
     ConfigError,
     LakesweepError,
-    PartlySweptError,
-    StorageError,
     UnsafeToSweepError,
 )
 from lakesweep.runs.lease import Lease
+from lakesweep.runs.nessie.ages import newest_to_go
 from lakesweep.runs.nessie.base_spelling import BaseSpelling
-from lakesweep.runs.nessie.catalog_now import FOREIGN_CLOCK, CatalogNow
+from lakesweep.runs.nessie.catalog_now import CatalogNow
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.folders import outermost
-from lakesweep.runs.nessie.grounds import LiveGrounds, read_grounds, refuse_problems
+from lakesweep.runs.nessie.grounds import (
+    LiveGrounds,
+    read_grounds,
+    read_newly_live,
+    refuse_problems,
+)
 from lakesweep.runs.nessie.judging import Judged, judge_files
 from lakesweep.runs.nessie.listing import Listed, list_base_folders
-from lakesweep.runs.nessie.live_files import LiveFiles, name_owners, read_live_files
+from lakesweep.runs.nessie.live_files import LiveFiles, name_owners
 from lakesweep.runs.nessie.plan import find_plan, planned_parts, save_plan
 from lakesweep.runs.nessie.records import (
     NOT_REVERIFIED,
@@ -44,7 +47,7 @@ from lakesweep.runs.nessie.records import (
     with_verdicts,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.sweep import FileSweep, Swept
+from lakesweep.runs.nessie.sweep import FileSweep, Swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.nessie.work.references import ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
@@ -71,14 +74,24 @@ def expire(
     is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(
         context, live_set
     )
-    context.live_sets.start_expire(live_set.id, context.clock(), again=is_again)
-    run = _Expiry(context, request, live_set, facts, client)
-    try:
-        record = run.run(is_again=is_again)
-    except BaseException as error:
-        run.fail(error)
-        raise
-    context.live_sets.finish_expire(live_set.id, context.clock())
+    purpose = f"expiry of {live_set.id}"
+    lease = Lease(context.store, purpose, purpose, folder=SetFolder(live_set.id).root)
+    with ExitStack() as held:
+        if is_again:
+            # Whoever works on this set now is noticed before its status is touched.
+            held.enter_context(lease)
+        context.live_sets.start_expire(live_set.id, context.clock(), again=is_again)
+        run = _Expiry(context, request, live_set, facts, client)
+        try:
+            grounds = run.read_grounds()
+            if not is_again:
+                # Only now it is known that our own folder lies below no table.
+                held.enter_context(lease)
+            record = run.run(grounds, lease, is_again=is_again)
+        except BaseException as error:
+            run.fail(error)
+            raise
+        context.live_sets.finish_expire(live_set.id, context.clock())
     return record
 
 
@@ -95,22 +108,6 @@ def _may_go_on(context: NessieContext, live_set: LiveSet) -> bool:
             kind="wrong-status",
         )
     return True
-
-
-def oldest_to_keep(
-    live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest
-) -> tuple[datetime, list[str]]:
-    """The time up to which (inclusive) a modified file may go, and what there is to say about it."""
-    asked = request.max_file_modification
-    if asked is None:
-        margin = request.grace if facts is not None else request.grace + FOREIGN_CLOCK
-        return live_set.created - margin, []
-    if asked > live_set.created:
-        return live_set.created, [
-            f"--max-file-modification {format_time(asked)} is later than the mark ({format_time(live_set.created)}), which "
-            "knows nothing of files written after it: those are kept"
-        ]
-    return asked, []
 
 
 class _Expiry:
@@ -130,32 +127,34 @@ class _Expiry:
         self._facts = facts
         self._client = client
         self._folder = SetFolder(live_set.id)
-        self._cutoff, notes = oldest_to_keep(live_set, facts, request)
+        self._cutoff, notes = newest_to_go(live_set, facts, request)
         flow = "deferred" if request.defer else "immediate"
         self._record = new_record(context, live_set, facts, flow, self._cutoff).noted(*notes)
         self._is_place_checked = False
         self._swept = Swept()
 
-    def run(self, *, is_again: bool) -> RunRecord:
-        context, request = self._context, self._request
-        grounds = read_grounds(context, self._live_set, self._facts, request)
+    def read_grounds(self) -> LiveGrounds:
+        """What is live; refuses what can't be read, and a work location that a table owns."""
+        found = read_grounds(self._context, self._live_set, self._facts, self._request)
         self._is_place_checked = True
-        context.live_sets.add_base_locations(
+        self._context.live_sets.add_base_locations(
             self._live_set.id,
             (
                 (owner, f"{base.rstrip('/')}/")
-                for owner, base in grounds.grounds.live.base_locations()
+                for owner, base in found.grounds.live.base_locations()
             ),
         )
-        purpose = f"expiry of {self._live_set.id}"
-        with Lease(context.store, purpose, purpose, folder=self._folder.root) as lease:
-            plan = self._plan_to_go_on_with() if is_again and not request.defer else None
-            if plan is not None:
-                return self._sweep_again(plan, grounds, lease)
-            listed, judged = self._judge(grounds)
-            if request.defer:
-                return self._defer(judged, grounds)
-            return self._sweep(listed, judged, grounds, lease)
+        return found
+
+    def run(self, found: LiveGrounds, lease: Lease, *, is_again: bool) -> RunRecord:
+        """List, judge, and record or delete; or go on with a plan."""
+        plan = self._plan_to_go_on_with() if is_again and not self._request.defer else None
+        if plan is not None:
+            return self._sweep_again(plan, found, lease)
+        listed, judged = self._judge(found)
+        if self._request.defer:
+            return self._defer(judged, found)
+        return self._sweep(listed, judged, found, lease)
 
     def fail(self, error: BaseException) -> None:
         """Say in the set and, where our own folder can be trusted, in the record, why it ended."""
@@ -336,25 +335,3 @@ class _Expiry:
 
     def _read_newly_live(self, states: list[DistinctContent]) -> LiveFiles:
         return read_newly_live(self._context, states, self._request)
-
-
-def read_newly_live(
-    context: NessieContext, states: list[DistinctContent], request: ExpireRequest
-) -> LiveFiles:
-    """The files of contents that became live since the mark; one that can't be read stops the deletes."""
-    live = read_live_files(context, states, all_snapshots=request.keep_all_snapshots)
-    refuse_problems(context, live, live.problems, request.give_up)
-    return live
-
-
-def refuse_incomplete(swept: Swept, live_set: LiveSet, command: str = "expire") -> None:
-    """Raise when files that should be gone are still there; `command` is what goes on with it."""
-    if not swept.failed.objects:
-        return
-    go_on = f"`lakesweep nessie {command} --live-set-id {live_set.id}` goes on."
-    why = "; ".join(f"{outcome}: {example}" for outcome, example in swept.failures.items())
-    said = f"{swept.failed} of live set {live_set.id} could not be deleted ({why})."
-    done = swept.done_before + swept.tally("deleted")
-    if done.objects:
-        raise PartlySweptError(f"{said} {done} were. {go_on}", kind="keys-failed")
-    raise StorageError(f"{said} Nothing was deleted. {go_on}", kind="keys-failed")

@@ -101,6 +101,15 @@ def refuse_problems(
     refuse_unreadable([problem for problem in found if not _is_given_up(problem, give_up)])
 
 
+def read_newly_live(
+    context: NessieContext, states: list[DistinctContent], request: ExpireRequest
+) -> LiveFiles:
+    """The files of contents that became live since the mark; one that can't be read stops the deletes."""
+    live = read_live_files(context, states, all_snapshots=request.keep_all_snapshots)
+    refuse_problems(context, live, live.problems, request.give_up)
+    return live
+
+
 def _is_given_up(problem: Problem, give_up: frozenset[str]) -> bool:
     return bool(problem.content_ids) and give_up.issuperset(problem.content_ids)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from lakesweep.domain.live_sets import LiveSetId, OtherContent
+from lakesweep.domain.live_sets import LiveSet, LiveSetId, OtherContent
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.errors import PartlySweptError, StorageError, UnsafeToSweepError
 from lakesweep.runs.nessie.catalog_now import CatalogNow, NewlyLive
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import judge_files
@@ -192,3 +192,16 @@ class FileSweep:
                 if len(names) >= _NAMED_AT_MOST:
                     return names[:_NAMED_AT_MOST]
         return names
+
+
+def refuse_incomplete(swept: Swept, live_set: LiveSet, command: str = "expire") -> None:
+    """Raise when files that should be gone are still there; `command` is what goes on with it."""
+    if not swept.failed.objects:
+        return
+    go_on = f"`lakesweep nessie {command} --live-set-id {live_set.id}` goes on."
+    why = "; ".join(f"{outcome}: {example}" for outcome, example in swept.failures.items())
+    said = f"{swept.failed} of live set {live_set.id} could not be deleted ({why})."
+    done = swept.done_before + swept.tally("deleted")
+    if done.objects:
+        raise PartlySweptError(f"{said} {done} were. {go_on}", kind="keys-failed")
+    raise StorageError(f"{said} Nothing was deleted. {go_on}", kind="keys-failed")
