@@ -1,0 +1,60 @@
+"""Rows of tables at commits of a Nessie catalog, through pyiceberg and through Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from lakesweep.testing.iceberg_oracle import IcebergOracle
+from lakesweep.testing.nessie_walk import LiveStates, State
+from lakesweep.testing.servers.spark_writer import SparkIcebergWriter
+
+__all__ = ["Rows", "rows_by_pyiceberg", "rows_by_spark", "spark_names"]
+
+Rows = dict[State, list[str]]
+
+_TABLES_PER_STATEMENT = 25
+
+
+def rows_by_pyiceberg(oracle: IcebergOracle, states: Iterable[State]) -> Rows:
+    """Every row of each state, as sorted lines of JSON."""
+    return {state: sorted(_scan(oracle, state)) for state in states}
+
+
+def rows_by_spark(spark: SparkIcebergWriter, live: LiveStates) -> Rows:
+    """The same, of every table and view at every live commit; a state that several commits have is read at one."""
+    names = spark_names(live)
+    found: Rows = {state: [] for state in names}
+    tables = list(names.items())
+    for start in range(0, len(tables), _TABLES_PER_STATEMENT):
+        batch = tables[start : start + _TABLES_PER_STATEMENT]
+        selects = [
+            f"SELECT {number} AS n, to_json(struct(*), map('ignoreNullFields', 'false')) AS line FROM {name}"
+            for number, (_, name) in enumerate(batch)
+        ]
+        for row in spark.sql(" UNION ALL ".join(selects), timeout=180):
+            found[batch[row["n"]][0]].append(_line(json.loads(row["line"])))
+    return {state: sorted(lines) for state, lines in found.items()}
+
+
+def spark_names(live: LiveStates, *, kinds: Sequence[str] = ("ICEBERG_TABLE",)) -> dict[State, str]:
+    """How Spark names each state: by its key, at a commit of a reference."""
+    names: dict[State, str] = {}
+    for commit, (reference, states) in live.commits.items():
+        for key, state in states.items():
+            if state.kind in kinds:
+                folders = ".".join(key[:-1])
+                names.setdefault(state, f"nessie.{folders}.`{key[-1]}@{reference}#{commit}`")
+    return names
+
+
+def _scan(oracle: IcebergOracle, state: State) -> Iterator[str]:
+    if state.snapshot_id < 0:
+        return
+    found = oracle.table(state).scan(snapshot_id=state.snapshot_id).to_arrow()
+    for row in found.to_pylist():
+        yield _line(row)
+
+
+def _line(row: dict[str, object]) -> str:
+    return json.dumps(row, sort_keys=True)
