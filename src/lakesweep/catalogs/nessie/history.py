@@ -23,8 +23,8 @@ ROOT = -1  # the number that stands for "before the first commit"
 
 _SERVER_PAGE = 250  # more than this no server sends at once
 DEFAULT_PAGES = (_SERVER_PAGE,)
-# A fork mostly has few commits of its own. Of the page in which it meets what is known, the rest was read in vain: 9
-# commits for a fork of fewer than ten, 49 for one of fewer than sixty, and never more than 249.
+# A fork mostly has few commits of its own. Of the page in which it meets what is known, the rest was read in vain: at most
+# 9 commits for a fork of up to ten, 49 for one of up to sixty, and never more than 249.
 FORK_PAGES = (10, 50, _SERVER_PAGE)
 
 
@@ -66,6 +66,14 @@ class CommitHistory:
         if child is None:
             raise ValueError("a page without commits has no last one")
         return child, False
+
+    def join(self, child: int, parent: str) -> bool:
+        """Put a commit below one that was read, if it was: the rest of its log is known then."""
+        with self._lock:
+            number = self._numbers.get(parent)
+            if number is not None:
+                self.parents[child] = number
+        return number is not None
 
     def intern(self, content: CatalogContent) -> CatalogContent:
         """The same content with its strings shared: ids and keys come again with every commit of a table."""
@@ -120,6 +128,8 @@ def read_history(
                 raise nonsense(operation, f"it ends at {last.hash}, which has a parent")
             return
         expected, token = _parent(operation, last), page.next_token
+        if history.join(child, expected):
+            return
         size = next(sizes, size)
 
 

@@ -235,6 +235,20 @@ def test_commits_that_references_share_come_once():
     assert asked == {"main", *(f"dev{number}" for number in range(0, 600, 100))}
 
 
+def test_a_fork_that_ends_with_its_page_reads_nothing_in_vain():
+    """A page whose last commit has a known parent is the last one that is asked for."""
+    nessie = FakeNessie()
+    for number in range(100):
+        nessie.commit("main", {T: table(place(number), number)})
+    nessie.create_branch("dev", "main")
+    for number in range(FORK_PAGES[0]):
+        nessie.commit("dev", {U: table(place(number, "u"), number)})
+    nessie.commit("main", {T: table(place(100), 100)})
+    found = run(nessie)
+    assert found.commits_read == commits_sent(nessie) == 101 + FORK_PAGES[0]
+    assert found.commits_live == found.commits_read
+
+
 def test_long_forks_with_a_history_of_their_own_share_it():
     """Branches of a branch join where they meet, also when they are read at the same time."""
     nessie = FakeNessie()
