@@ -38,6 +38,9 @@ COUNTS_SCHEMA = pa.schema(
 )
 
 _BYTES_PER_HASH = 8
+# Manifests are mostly small. Names of so many are hashed together.
+_MANIFESTS_TOGETHER = 500
+_NAMES_TOGETHER = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,32 +168,63 @@ class _Emitter:
         self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
         self._waiting: dict[int, list[Hashes]] = {}
         self._rows = 0
+        self._read: list[tuple[ManifestItem, pa.Array]] = []
+        self._names = 0
         self._counts: list[dict[str, object]] = []
 
     def item(self, name: str, kind: int, uris: pa.Array) -> Iterator[pa.RecordBatch]:
         hashes = hash_live_files(uris) if kind in (LIVE, DROPPED) else hash_files(uris)
-        self._waiting.setdefault(kind, []).append(hashes)
-        self._rows += len(hashes)
         self._count(name, kind, len(uris), len(hashes))
-        if self._rows >= self._limit:
-            yield from self._flush()
+        yield from self._add(kind, hashes)
 
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
         files = live_files(item, data)
-        if not isinstance(files, Unreadable):
-            try:
-                yield from self.item(item.name, item.kind, files)
-                return
-            except FormatError as error:  # a file name that may mean any place
-                files = Unreadable(error.message)
-        self._count(item.name, item.kind, 0, 0, files.why)
+        if isinstance(files, Unreadable):
+            self._count(item.name, item.kind, 0, 0, files.why)
+            return
+        self._read.append((item, files))
+        self._names += len(files)
+        if len(self._read) >= _MANIFESTS_TOGETHER or self._names >= _NAMES_TOGETHER:
+            yield from self._hash_read()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
+        yield from self._hash_read()
         yield from self._flush()
         if self._counts:
             home = len(self._counts) % self._partitions
             counts = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
             yield single_cell(COUNTS, home, counts)
+
+    def _hash_read(self) -> Iterator[pa.RecordBatch]:
+        """Hash the names of the manifests read so far, those of one kind together."""
+        read, self._read, self._names = self._read, [], 0
+        for kind in sorted({item.kind for item, _ in read}):
+            of_kind = [(item, files) for item, files in read if item.kind == kind]
+            uris = pa.chunked_array([files for _, files in of_kind]).combine_chunks()
+            try:
+                hashes = hash_live_files(uris)
+            except FormatError:
+                hashes = None
+            if hashes is None or len(hashes) != len(uris):
+                # A name that is not understood, or files that have two: each manifest answers for its own.
+                for item, files in of_kind:
+                    yield from self._one_manifest(item, files)
+                continue
+            for item, files in of_kind:
+                self._count(item.name, kind, len(files), len(files))
+            yield from self._add(kind, hashes)
+
+    def _one_manifest(self, item: ManifestItem, files: pa.Array) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.item(item.name, item.kind, files)
+        except FormatError as error:  # a file name that may mean any place
+            self._count(item.name, item.kind, 0, 0, error.message)
+
+    def _add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        self._waiting.setdefault(kind, []).append(hashes)
+        self._rows += len(hashes)
+        if self._rows >= self._limit:
+            yield from self._flush()
 
     def _flush(self) -> Iterator[pa.RecordBatch]:
         for kind, chunks in self._waiting.items():
