@@ -16,6 +16,7 @@ from lakesweep.cli.nessie.sweeping import (
 )
 from lakesweep.cli.nessie.telling import sweep_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
+from lakesweep.domain.live_sets import LiveSetStatus
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -54,6 +55,9 @@ def expire(*, given: Given, settings: Settings) -> None:
         opened_context(settings, live_sets, work) as context,
     ):
         begun.phases = context.phases
+        if live_sets.get(live_set_id).status is LiveSetStatus.IDENTIFY_SUCCESS:
+            # Spark starts beside our own imports and reads. A set that may be refused never waits for it.
+            context.engine.begin()
         expire_and_show(settings.output, context, request, client)
 
 
