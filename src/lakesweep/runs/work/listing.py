@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lakesweep.domain.addresses import (
 )
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
+from lakesweep.storage import ObjectStore
 
 # What a listing keeps of each candidate. Later stages add columns; none changes these.
 CANDIDATE_SCHEMA = pa.schema(
@@ -40,6 +41,8 @@ LISTED_SCHEMA = pa.schema(
 )
 
 _EXAMPLES_PER_REASON = 5
+# The pattern takes longer to build than a page of keys to be matched with it.
+_KEYS_PER_MATCH = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +71,9 @@ def list_prefixes(
     wanted = list(prefixes)
     seen = {prefix: _Seen() for prefix in wanted}
     writer = PartWriter(store, folder, "listing", CANDIDATE_SCHEMA)
-    deep = {prefix.key: prefix for prefix in wanted if prefix.recursive}
-    for key, batch in store.list_many(list(deep)):
-        writer.add(_candidates(batch, seen[deep[key]]))
-    for prefix in wanted:
-        if not prefix.recursive:
-            writer.add(_candidates(store.list_folder(prefix.key).objects, seen[prefix]))
+    for pages in _by_rows(_pages(store, wanted), _KEYS_PER_MATCH):
+        for candidates in _candidates([(page, seen[prefix]) for prefix, page in pages]):
+            writer.add(candidates)
     rows = [
         (
             "prefix",
@@ -93,25 +93,55 @@ def list_prefixes(
     )
 
 
-def _candidates(batch: pa.RecordBatch, seen: _Seen) -> pa.RecordBatch:
+def _pages(
+    store: ObjectStore, prefixes: Sequence[Prefix]
+) -> Iterator[tuple[Prefix, pa.RecordBatch]]:
+    deep = {prefix.key: prefix for prefix in prefixes if prefix.recursive}
+    for key, page in store.list_many(list(deep)):
+        yield deep[key], page
+    for prefix in prefixes:
+        if not prefix.recursive:
+            yield prefix, store.list_folder(prefix.key).objects
+
+
+def _by_rows(
+    pages: Iterable[tuple[Prefix, pa.RecordBatch]], rows: int
+) -> Iterator[list[tuple[Prefix, pa.RecordBatch]]]:
+    """Lists of pages with so many rows in all."""
+    waiting: list[tuple[Prefix, pa.RecordBatch]] = []
+    for prefix, page in pages:
+        waiting.append((prefix, page))
+        if sum(page.num_rows for _, page in waiting) >= rows:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting
+
+
+def _candidates(pages: Sequence[tuple[pa.RecordBatch, _Seen]]) -> Iterator[pa.RecordBatch]:
     """The rows of a listing that lakeFS itself could have written; all others are counted and named as protected."""
-    seen.objects += batch.num_rows
-    seen.bytes += sum_of(batch, "size")
-    keys = batch.column("key")
+    keys = pa.concat_arrays([page.column("key") for page, _ in pages])
     has_shape = pc.match_substring_regex(keys, CANDIDATE_PATTERN)
-    is_candidate = pc.and_(has_shape, pc.invert(batch.column("is_odd")))
-    rest = batch.filter(pc.invert(is_candidate))
-    if rest.num_rows:
-        _note_protected(rest, seen)
-    kept = batch.filter(is_candidate)
-    return pa.RecordBatch.from_arrays(
-        [
-            kept.column("key").cast(pa.string()),
-            kept.column("size").cast(pa.int64()),
-            kept.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
-        ],
-        schema=CANDIDATE_SCHEMA,
-    )
+    start = 0
+    for page, seen in pages:
+        seen.objects += page.num_rows
+        seen.bytes += sum_of(page, "size")
+        is_candidate = pc.and_(
+            has_shape.slice(start, page.num_rows), pc.invert(page.column("is_odd"))
+        )
+        start += page.num_rows
+        rest = page.filter(pc.invert(is_candidate))
+        if rest.num_rows:
+            _note_protected(rest, seen)
+        kept = page.filter(is_candidate)
+        yield pa.RecordBatch.from_arrays(
+            [
+                kept.column("key").cast(pa.string()),
+                kept.column("size").cast(pa.int64()),
+                kept.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+            ],
+            schema=CANDIDATE_SCHEMA,
+        )
 
 
 def _note_protected(rest: pa.RecordBatch, seen: _Seen) -> None:
