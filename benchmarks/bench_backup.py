@@ -1,0 +1,180 @@
+"""`lakesweep backup` as a process beside a sequential boto3 copy, on a real lakeFS on MinIO.
+
+Both copy the same objects on the server's side into a bucket of their own, and both verify every copy by size and
+checksum: boto3 by a look at each copy, one after the other. The whole command counts, Spark's start included; what the
+copying itself takes is told beside it.
+
+The sequential copy takes every tenth object, small and large alike: its speed does not depend on how many there are.
+
+    python benchmarks/bench_backup.py            20,000 small objects and 40 of 5 to 20 MB
+    python benchmarks/bench_backup.py --full     100,000 and 100
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+from urllib.parse import urlencode
+
+import boto3
+
+from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from real_lake import LAKESWEEP, Connection, connections, minio_environment, spread
+from watched import watch
+
+_AT_LEAST_TIMES = 5.0
+_BUCKET, _BACKUPS = "lake", "backups"
+_REPOSITORY = "backed-up"
+_MB = 1_000_000
+_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Uploads that nobody refers to any more: small ones of up to 8 kB, and some large ones."""
+
+    small: int
+    large: int
+
+    @property
+    def objects(self) -> int:
+        return self.small + self.large
+
+    def content(self, number: int) -> bytes:
+        """The same bytes whenever it is asked."""
+        chance = random.Random(number)
+        is_large = number < self.large
+        return chance.randbytes(
+            chance.randint(5 * _MB, 20 * _MB) if is_large else chance.randint(0, 8000)
+        )
+
+
+def fill(server: RealLakeFS, shape: Shape) -> None:
+    """Stage everything, and delete it again: all of it is garbage."""
+    pool = connections(server)
+    path = f"/repositories/{_REPOSITORY}"
+    namespace = f"s3://{_BUCKET}/{_REPOSITORY}"
+    pool[0].send("POST", "/repositories", {"name": _REPOSITORY, "storage_namespace": namespace})
+
+    def put(connection: Connection, number: int) -> None:
+        target = f"{path}/branches/main/objects?{urlencode({'path': f'{number:06d}'})}"
+        connection.call("POST", target, shape.content(number), "application/octet-stream")
+
+    spread(range(shape.objects), pool, put)
+    paths = [f"{number:06d}" for number in range(shape.objects)]
+    for first in range(0, len(paths), 1000):
+        body = {"paths": paths[first : first + 1000]}
+        pool[0].send("POST", f"{path}/branches/main/objects/delete", body)
+    time.sleep(2)  # so that the last upload is older than the age asked for
+
+
+def mark(environment: Mapping[str, str], shape: Shape) -> str:
+    words = ["mark", _REPOSITORY, "--output", "json", "--no-progress"]
+    words += ["--min-age", "1s", "--unsafe-min-age", _REPOSITORY]
+    record = run(words, environment)[1]
+    if record["objects"]["garbage"] != shape.objects:
+        raise SystemExit(f"{shape} has been marked as {record['objects']}")
+    return str(record["mark_id"])
+
+
+def run(words: list[str], environment: Mapping[str, str]) -> tuple[Any, dict[str, Any]]:
+    seen = watch([*LAKESWEEP, *words], environment)
+    if seen.status:
+        raise SystemExit(f"lakesweep {words[0]} ended with status {seen.status}:\n{seen.err}")
+    return seen, json.loads(seen.out)
+
+
+def client_of(minio: MinIOServer) -> Any:
+    return boto3.client(
+        "s3",
+        endpoint_url=minio.url,
+        region_name=minio.region,
+        aws_access_key_id=minio.access_key_id,
+        aws_secret_access_key=minio.secret_access_key,
+    )
+
+
+def objects_below(client: Any, bucket: str, prefix: str) -> dict[str, tuple[int, str]]:
+    """Size and etag of every object, by its key below the prefix."""
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
+    return {
+        found["Key"].removeprefix(prefix): (found["Size"], found["ETag"])
+        for page in pages
+        for found in page.get("Contents", ())
+    }
+
+
+def copy_one_by_one(client: Any, originals: Mapping[str, tuple[int, str]]) -> float:
+    """The yardstick: copy, look at the copy, go on."""
+    began = time.perf_counter()
+    for key, (size, etag) in originals.items():
+        source = {"Bucket": _BUCKET, "Key": f"{_REPOSITORY}/{key}"}
+        client.copy_object(Bucket=_BACKUPS, Key=f"boto3/{key}", CopySource=source)
+        copy = client.head_object(Bucket=_BACKUPS, Key=f"boto3/{key}")
+        if (copy["ContentLength"], copy["ETag"]) != (size, etag):
+            raise SystemExit(f"the copy of {key} differs")
+    return time.perf_counter() - began
+
+
+def measure(server: RealLakeFS, minio: MinIOServer, shape: Shape, rounds: int) -> bool:
+    fill(server, shape)
+    environment = os.environ | server.lakectl_environment | minio_environment(minio)
+    mark_id = mark(environment, shape)
+    client = client_of(minio)
+    originals = objects_below(client, _BUCKET, f"{_REPOSITORY}/")
+    originals = {key: found for key, found in originals.items() if key.startswith("data/")}
+    size = sum(size for size, _ in originals.values())
+    print(f"{len(originals):,} objects, {size / _MB:,.0f} MB")
+    best_seconds = best_copying = float("inf")
+    for number in range(rounds):
+        words = ["backup", _REPOSITORY, "--mark-id", mark_id, "--output", "json", "--no-progress"]
+        seen, record = run([*words, "--to", f"s3://{_BACKUPS}/round-{number}"], environment)
+        if objects_below(client, _BACKUPS, f"round-{number}/") != originals:
+            raise SystemExit("the backup is not what was marked")
+        if record["objects"]["copied"] != shape.objects:
+            raise SystemExit(f"the record does not say what happened: {record}")
+        copying = sum(p["seconds"] for p in record["phases"] if p["name"] == "backup")
+        print(f"lakesweep backup: {seen}; copying {copying:.1f} s")
+        best_seconds, best_copying = min(best_seconds, seen.seconds), min(best_copying, copying)
+    large = [key for key, (size, _) in originals.items() if size >= 5 * _MB]
+    small = [key for key, (size, _) in originals.items() if size < 5 * _MB]
+    some = {key: originals[key] for key in (*large[::_EVERY], *small[::_EVERY])}
+    naive = copy_one_by_one(client, some) * shape.objects / len(some)
+    rates = [shape.objects / seconds for seconds in (best_seconds, best_copying, naive)]
+    print(
+        "objects/s: {:,.0f} as a command, {:,.0f} while it copies; boto3 one by one {:,.0f}".format(
+            *rates
+        )
+    )
+    is_reached = rates[0] >= _AT_LEAST_TIMES * rates[2]
+    print(
+        f"{rates[0] / rates[2]:.1f}× a sequential copy (at least {_AT_LEAST_TIMES:g}×), {rates[1] / rates[2]:.1f}× "
+        f"while it copies: {'ok' if is_reached else 'TOO SLOW'}"
+    )
+    return is_reached
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--full", action="store_true", help="five times the objects")
+    options = parser.parse_args()
+    versions = ", ".join(f"{p} {version(p)}" for p in ("lakesweep", "pyspark", "boto3"))
+    print(f"{os.cpu_count()} cores; {versions}, lakeFS 1.84.0 on MinIO")
+    shape = Shape(100_000, 100) if options.full else Shape(20_000, 40)
+    with MinIOServer() as minio, RealLakeFS(minio) as server:
+        minio.make_bucket(_BUCKET)
+        minio.make_bucket(_BACKUPS)
+        is_reached = measure(server, minio, shape, 2)
+    return 0 if is_reached else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
