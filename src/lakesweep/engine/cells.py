@@ -91,11 +91,15 @@ def packed_stream(cells: pa.Table, kind: int, schema: pa.Schema) -> bytes:
 
 def is_in(hashes: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
     """Which of the hashes are in the sorted array."""
+    found = np.zeros(len(hashes), dtype=bool)
     if not len(ordered):
-        return np.zeros(len(hashes), dtype=bool)
-    at = np.searchsorted(ordered, hashes)
+        return found
+    # Looked up in order, neighbours share the cache: several times faster, the sorting included.
+    order = np.argsort(hashes)
+    wanted = hashes[order]
+    at = np.searchsorted(ordered, wanted)
     at[at == len(ordered)] = 0
-    found: npt.NDArray[np.bool_] = ordered[at] == hashes
+    found[order] = ordered[at] == wanted
     return found
 
 
