@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.manifest import ManifestFile
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import StaticTable
 from pyiceberg.table.snapshots import Snapshot
 
@@ -28,6 +30,7 @@ class IcebergOracle:
     def __init__(self, properties: Mapping[str, str], files: Callable[[str], Times]) -> None:
         self._properties = dict(properties)
         self._files = files
+        self._ios: dict[str, FileIO] = {}
         self._tables: dict[str, StaticTable] = {}
         self._entries: dict[str, set[str]] = {}
 
@@ -75,7 +78,10 @@ class IcebergOracle:
         """The table, for pyiceberg to read."""
         at = state.metadata_location
         if at not in self._tables:
-            self._tables[at] = StaticTable.from_metadata(at, self._properties)
+            # As StaticTable.from_metadata does it, but with one connection for all of them.
+            io = self._io(at)
+            metadata = FromInputFile.table_metadata(io.new_input(at))
+            self._tables[at] = StaticTable(("static", at), metadata, at, io, NoopCatalog("static"))
         return self._tables[at]
 
     def _claims(self, live: LiveStates, listed: Iterable[str]) -> dict[str, bool]:
@@ -124,8 +130,14 @@ class IcebergOracle:
             self._entries[path] = {entry.data_file.file_path for entry in entries}
         return self._entries[path]
 
+    def _io(self, path: str) -> FileIO:
+        scheme = path.partition(":")[0]
+        if scheme not in self._ios:
+            self._ios[scheme] = load_file_io(self._properties, path)
+        return self._ios[scheme]
+
     def _json(self, path: str) -> dict[str, Any]:
-        with load_file_io(self._properties, path).new_input(path).open() as file:
+        with self._io(path).new_input(path).open() as file:
             data = file.read()
         found: dict[str, Any] = json.loads(
             gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data

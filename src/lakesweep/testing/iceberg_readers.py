@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from lakesweep.testing.iceberg_oracle import IcebergOracle
 from lakesweep.testing.nessie_walk import LiveStates, State
-from lakesweep.testing.servers.spark_writer import SparkIcebergWriter
+from lakesweep.testing.servers.spark_writer import CATALOG, SparkIcebergWriter
+from lakesweep.testing.table_places import plain
 
-__all__ = ["Rows", "rows_by_pyiceberg", "rows_by_spark", "spark_names"]
+__all__ = ["Rows", "files_by_spark", "rows_by_pyiceberg", "rows_by_spark"]
 
 Rows = dict[State, list[str]]
 
@@ -22,8 +24,8 @@ def rows_by_pyiceberg(oracle: IcebergOracle, states: Iterable[State]) -> Rows:
 
 
 def rows_by_spark(spark: SparkIcebergWriter, live: LiveStates) -> Rows:
-    """The same, of every table and view at every live commit; a state that several commits have is read at one."""
-    names = spark_names(live)
+    """The same, of every table at every live commit; a state that several commits have is read at one."""
+    names = _spark_names(live)
     found: Rows = {state: [] for state in names}
     tables = list(names.items())
     for start in range(0, len(tables), _TABLES_PER_STATEMENT):
@@ -32,20 +34,36 @@ def rows_by_spark(spark: SparkIcebergWriter, live: LiveStates) -> Rows:
             f"SELECT {number} AS n, to_json(struct(*), map('ignoreNullFields', 'false')) AS line FROM {name}"
             for number, (_, name) in enumerate(batch)
         ]
-        for row in spark.sql(" UNION ALL ".join(selects), timeout=180):
+        for row in _union(spark, selects):
             found[batch[row["n"]][0]].append(_line(json.loads(row["line"])))
     return {state: sorted(lines) for state, lines in found.items()}
 
 
-def spark_names(live: LiveStates, *, kinds: Sequence[str] = ("ICEBERG_TABLE",)) -> dict[State, str]:
+def files_by_spark(spark: SparkIcebergWriter, live: LiveStates) -> set[str]:
+    """Files of all snapshots by Iceberg's own metadata tables: data, deletes, manifests, and lists of these."""
+    columns = {"all_files": "file_path", "all_manifests": "path", "snapshots": "manifest_list"}
+    selects = [
+        f"SELECT {column} AS path FROM {name}.{table}"
+        for name in _spark_names(live).values()
+        for table, column in columns.items()
+    ]
+    return {plain(row["path"]) for row in _union(spark, selects)}
+
+
+def _spark_names(live: LiveStates) -> dict[State, str]:
     """How Spark names each state: by its key, at a commit of a reference."""
     names: dict[State, str] = {}
     for commit, (reference, states) in live.commits.items():
         for key, state in states.items():
-            if state.kind in kinds:
+            if state.kind == "ICEBERG_TABLE":
                 folders = ".".join(key[:-1])
-                names.setdefault(state, f"nessie.{folders}.`{key[-1]}@{reference}#{commit}`")
+                names.setdefault(state, f"{CATALOG}.{folders}.`{key[-1]}@{reference}#{commit}`")
     return names
+
+
+def _union(spark: SparkIcebergWriter, selects: Sequence[str]) -> list[dict[str, Any]]:
+    # Iceberg takes a commit that it last saw as a branch's head for the branch, and reads what is there now.
+    return spark.sql(f"USE REFERENCE main IN {CATALOG}", " UNION ALL ".join(selects), timeout=180)
 
 
 def _scan(oracle: IcebergOracle, state: State) -> Iterator[str]:

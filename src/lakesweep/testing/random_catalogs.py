@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -56,7 +57,7 @@ class RandomCatalog:
     def begin(self) -> None:
         """A few tables on main, each by another writer."""
         self.nessie.commit("main", {(self.namespace,): namespace((self.namespace,))})
-        for properties in self.dice.sample(_PROPERTIES, 2):
+        for properties in (self.dice.choice(_PROPERTIES[:2]), self.dice.choice(_PROPERTIES[2:])):
             self.spark_create("main", properties)
         self.py_create("main")
         if self.rest is not None:
@@ -82,6 +83,7 @@ class RandomCatalog:
             self.spark_view: 1,
             self.spark_create: 2,
             self.py_create: 2,
+            self.py_replace: 0 if self.is_tame else 2,
             self.py_append: 5,
             self.py_overwrite: 3,
             self.py_delete_rows: 3,
@@ -92,7 +94,7 @@ class RandomCatalog:
             self.merge: 4,
             self.rename: 2,
             self.drop: 3,
-            self.forget_reference: 1,
+            self.forget_reference: 2,
             self.move_reference: 1,
         }
         return weights | ({self.rest_write: 4} if self.rest is not None else {})
@@ -120,8 +122,11 @@ class RandomCatalog:
         return self._spark_on_table(branch, "INSERT OVERWRITE {name} " + self._select())
 
     def spark_delete_rows(self, branch: str) -> bool:
-        rest = self.dice.randrange(4)
-        return self._spark_on_table(branch, f"DELETE FROM {{name}} WHERE id % 4 = {rest}")
+        rest = self.dice.randrange(3)
+        # Those that Spark made have modes of deleting.
+        return self._spark_on_table(
+            branch, f"DELETE FROM {{name}} WHERE id % 3 = {rest}", lambda key, _: "spark" in key[-1]
+        )
 
     def spark_compact(self, branch: str) -> bool:
         return self._spark_on_table(
@@ -131,9 +136,12 @@ class RandomCatalog:
         )
 
     def spark_statistics(self, branch: str) -> bool:
-        procedure = self.dice.choice(["compute_table_stats", "compute_partition_stats"])
+        if self.dice.random() < 0.5:
+            call = "CALL {catalog}.system.compute_table_stats(table => '{table}')"
+            return self._spark_on_table(branch, call)
+        call = "CALL {catalog}.system.compute_partition_stats(table => '{table}')"
         return self._spark_on_table(
-            branch, f"CALL {{catalog}}.system.{procedure}(table => '{{table}}')"
+            branch, call, lambda _, state: not self._open(state).spec().is_unpartitioned()
         )
 
     def spark_view(self, branch: str) -> bool:
@@ -145,12 +153,25 @@ class RandomCatalog:
     # pyiceberg.
 
     def py_create(self, branch: str) -> bool:
+        return self._py_create(branch)
+
+    def _py_create(self, branch: str, location: str | None = None) -> bool:
         key = self._new_key("py")
-        location = self._new_location(branch, key) or f"{self.place.root}/{'/'.join(key)}"
+        location = location or self._new_location(branch, key)
+        location = location or f"{self.place.root}/{'/'.join(key)}"
         made = self._py.create(SCHEMA, location, {"format-version": self.dice.choice("12")})
         made.append(self._rows())
         self._py.commit(branch, key, made)
         return self._told(f"{branch}: pyiceberg creates {key} at {location}")
+
+    def py_replace(self, branch: str) -> bool:
+        """Drop a table and make another in its place; the first may live on elsewhere."""
+        tables = self._tables(branch)
+        if not tables:
+            return False
+        old = self.dice.choice(sorted(tables))
+        self.nessie.commit(branch, deletes=[old])
+        return self._py_create(branch, self._open(tables[old]).location())
 
     def py_append(self, branch: str) -> bool:
         return self._py_on_table(branch, "appends", lambda t: t.append(self._rows()))
@@ -186,7 +207,8 @@ class RandomCatalog:
         key = self.dice.choice(own)
         found = self.rest(branch).load_table(key)
         is_append = self.dice.random() < 0.5
-        (found.append if is_append else found.overwrite)(self._rows())
+        with _known_warnings():
+            (found.append if is_append else found.overwrite)(self._rows())
         return self._told(f"{branch}: REST {'appends to' if is_append else 'overwrites'} {key}")
 
     # Nessie, and the lake itself.
@@ -262,11 +284,16 @@ class RandomCatalog:
 
     # How a step is taken.
 
-    def _spark_on_table(self, branch: str, statement: str) -> bool:
-        tables = self._tables(branch)
+    def _spark_on_table(
+        self,
+        branch: str,
+        statement: str,
+        is_fit: Callable[[Key, State], bool] = lambda key, state: True,
+    ) -> bool:
+        tables = sorted(key for key, state in self._tables(branch).items() if is_fit(key, state))
         if not tables:
             return False
-        key = self.dice.choice(sorted(tables))
+        key = self.dice.choice(tables)
         words = {
             "name": self._name(key),
             "table": ".".join(key),
@@ -286,11 +313,7 @@ class RandomCatalog:
         found = self._open(tables[key])
         if found.metadata.format_version > _NEWEST_THAT_PYICEBERG_WRITES:
             return False
-        with warnings.catch_warnings():
-            # A delete that finds no row, or that rewrites files.
-            warnings.filterwarnings(
-                "ignore", "Delete operation did not match|Merge on read is not yet"
-            )
+        with _known_warnings():
             change(found)
         if found.metadata_location != tables[key].metadata_location:
             self._py.commit(branch, key, found)
@@ -318,7 +341,7 @@ class RandomCatalog:
     def _new_location(self, branch: str, key: Key) -> str | None:
         """Now and then inside another table's folder."""
         tables = self._tables(branch)
-        if self.is_tame or not tables or self.dice.random() < 0.6:
+        if self.is_tame or not tables or self.dice.random() < 0.5:
             return None
         outer = self._open(tables[self.dice.choice(sorted(tables))]).location()
         return f"{outer}/{self.dice.choice(['inner', 'data', 'data/inner'])}/{key[-1]}"
@@ -349,3 +372,11 @@ class RandomCatalog:
     def _told(self, what: str) -> bool:
         self.story.append(what)
         return True
+
+
+@contextmanager
+def _known_warnings() -> Iterator[None]:
+    """pyiceberg warns of a delete that finds no row, and of one that rewrites files."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Delete operation did not match|Merge on read is not yet")
+        yield

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from lakesweep.storage import StorageOptions
@@ -118,9 +119,13 @@ class MinIOPlace:
             "s3.secret-access-key": self.minio.secret_access_key,
         }
 
+    @cached_property
+    def _client(self) -> Any:
+        return self.minio.client()
+
     def files(self, folder: str) -> Times:
         bucket, prefix = _bucket_and_key(folder)
-        pages = self.minio.client().get_paginator("list_objects_v2")
+        pages = self._client.get_paginator("list_objects_v2")
         return {
             f"s3://{bucket}/{found['Key']}": found["LastModified"]
             for page in pages.paginate(Bucket=bucket, Prefix=f"{prefix}/")
@@ -129,12 +134,12 @@ class MinIOPlace:
 
     def read(self, uri: str) -> bytes:
         bucket, key = _bucket_and_key(uri)
-        found: bytes = self.minio.client().get_object(Bucket=bucket, Key=key)["Body"].read()
+        found: bytes = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
         return found
 
     def write(self, uri: str, data: bytes) -> None:
         bucket, key = _bucket_and_key(uri)
-        self.minio.client().put_object(Bucket=bucket, Key=key, Body=data)
+        self._client.put_object(Bucket=bucket, Key=key, Body=data)
 
 
 def _is_crc(name: str) -> bool:

@@ -106,8 +106,8 @@ def collector(nessie: NessieServer, minio_place: MinIOPlace, tmp_path: Path) -> 
     return CatalogCollector(nessie.uri, minio_place.storage, tmp_path / "work")
 
 
-@pytest.fixture
-def make_oracle(local_place: LocalPlace, minio_place: MinIOPlace) -> Callable[[], IcebergOracle]:
+@pytest.fixture(scope="session")
+def new_oracle(local_place: LocalPlace, minio_place: MinIOPlace) -> Callable[[], IcebergOracle]:
     """An oracle that has read nothing yet."""
 
     def files(folder: str) -> Times:
@@ -121,7 +121,7 @@ def check(
     walk: NessieWalk,
     nessie_spark: SparkIcebergWriter,
     collector: CatalogCollector,
-    make_oracle: Callable[[], IcebergOracle],
+    new_oracle: Callable[[], IcebergOracle],
 ) -> SweepCheck:
     """Holds a sweep against the oracle and against the tables' own readers."""
-    return SweepCheck(walk, nessie_spark, collector, make_oracle)
+    return SweepCheck(walk, nessie_spark, collector, new_oracle)
