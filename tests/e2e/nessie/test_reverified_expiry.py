@@ -313,6 +313,37 @@ class TestInterrupted:
         assert scene.files() == orders.live_files()
         assert record.objects["deleted"] == 3
 
+    @pytest.mark.parametrize("deferred", [False, True])
+    def test_a_failure_after_the_first_delete_says_that_something_is_gone(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch, deferred: bool
+    ) -> None:
+        """Exit status 5: that of the failure itself would promise that nothing was deleted."""
+        orders = self._with_orphans(scene)
+        marked = scene.mark()
+        if deferred:
+            scene.defer(marked)
+        act = scene.delete_deferred if deferred else scene.expire
+        monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 10)
+        real = ObjectStore.delete_many
+        calls = 0
+
+        def failing(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+            nonlocal calls
+            calls += keys[0].endswith(".parquet")
+            if calls > 1:
+                raise StorageError("the store is out of reach.")
+            return real(store, keys)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ObjectStore, "delete_many", failing)
+            with pytest.raises(PartlySweptError, match="half-way") as stopped:
+                act(marked)
+        assert stopped.value.exit_status == 5
+        assert len(scene.files() - orders.live_files()) == 20
+
+        assert act(marked).status is RunStatus.SWEPT
+        assert scene.files() == orders.live_files()
+
     def test_two_at_once(self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch) -> None:
         """The second is refused and leaves no trace: the first goes on as if nobody had asked."""
         orders = self._with_orphans(scene)

@@ -25,7 +25,7 @@ from lakesweep.runs.nessie.records import (
     with_sweep,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.sweep import FileSweep, Swept, refuse_incomplete
+from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, table_folders
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.work.parts import Part, PartWriter
@@ -100,9 +100,11 @@ def delete_deferred(
             sweep.run(swept)
             refuse_incomplete(swept, live_set, FLOW)
         except LakesweepError as error:
-            status = RunStatus.PARTLY_SWEPT if swept.began_deleting else RunStatus.REFUSED
+            status = RunStatus.PARTLY_SWEPT if swept.may_have_deleted else RunStatus.REFUSED
             record = finished(context, with_sweep(record, swept), status, error.message)
             save_record(context, record)
+            if swept.may_have_deleted:
+                raise partly_swept(error, live_set, FLOW) from error
             raise
     record = with_sweep(record, swept)
     record = _gone_before(record, swept)

@@ -47,7 +47,7 @@ from lakesweep.runs.nessie.records import (
     with_verdicts,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.sweep import FileSweep, Swept, refuse_incomplete
+from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.nessie.work.references import ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
@@ -90,6 +90,8 @@ def expire(
             record = run.run(grounds, lease, is_again=is_again)
         except BaseException as error:
             run.fail(error)
+            if isinstance(error, LakesweepError) and run.may_have_deleted:
+                raise partly_swept(error, live_set) from error
             raise
         context.live_sets.finish_expire(live_set.id, context.clock())
     return record
@@ -131,7 +133,13 @@ class _Expiry:
         flow = "deferred" if request.defer else "immediate"
         self._record = new_record(context, live_set, facts, flow, self._cutoff).noted(*notes)
         self._is_place_checked = False
+        self._has_begun_before = False
         self._swept = Swept()
+
+    @property
+    def may_have_deleted(self) -> bool:
+        """Whether a file may be gone by now."""
+        return self._swept.may_have_deleted
 
     def read_grounds(self) -> LiveGrounds:
         """What is live; refuses what can't be read, and a work location that a table owns."""
@@ -163,13 +171,16 @@ class _Expiry:
             if isinstance(error, LakesweepError)
             else f"{type(error).__name__}: {error}"
         )
-        is_partly = self._swept.began_deleting
+        # What an earlier, interrupted expiry of this set deleted stays true as well.
+        is_partly = self.may_have_deleted or self._has_begun_before
         status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.FAILED
         if isinstance(error, UnsafeToSweepError) and not is_partly:
             status = RunStatus.REFUSED
         try:
             if self._is_place_checked:
-                record = with_sweep(self._record, self._swept) if is_partly else self._record
+                record = self._record
+                if self.may_have_deleted:
+                    record = with_sweep(record, self._swept)
                 save_record(self._context, finished(self._context, record, status, said))
         except LakesweepError as failure:
             logger.warning("set#%s its record could not be written: %s", self._live_set.id, failure)
@@ -235,6 +246,8 @@ class _Expiry:
 
     def _plan_to_go_on_with(self) -> Plan | None:
         """The plan of an earlier, unfinished expiry: begun already, or confirmed now."""
+        earlier = find_record(self._context, self._live_set)
+        self._has_begun_before = earlier is not None and earlier.status is RunStatus.PARTLY_SWEPT
         plan = find_plan(self._context, self._live_set.id)
         if self._request.confirm is not None:
             if plan is None or plan.id != self._request.confirm:
@@ -244,9 +257,7 @@ class _Expiry:
                     kind="other-plan",
                 )
             return plan
-        earlier = find_record(self._context, self._live_set)
-        has_begun = earlier is not None and earlier.status is RunStatus.PARTLY_SWEPT
-        if plan is not None and has_begun and earlier is not None:
+        if plan is not None and self._has_begun_before and earlier is not None:
             self._record = replace(
                 self._record,
                 objects=earlier.objects,

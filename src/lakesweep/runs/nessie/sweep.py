@@ -9,7 +9,12 @@ from datetime import UTC, datetime
 from lakesweep.domain.live_sets import LiveSet, LiveSetId, OtherContent
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import PartlySweptError, StorageError, UnsafeToSweepError
+from lakesweep.errors import (
+    LakesweepError,
+    PartlySweptError,
+    StorageError,
+    UnsafeToSweepError,
+)
 from lakesweep.runs.nessie.catalog_now import CatalogNow, NewlyLive
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import judge_files
@@ -40,7 +45,7 @@ class Swept:
     revived: Tally = field(default_factory=Tally)
     revived_names: list[str] = field(default_factory=list)
     kept: Tally = field(default_factory=Tally)  # young or protected after all
-    began_deleting: bool = False
+    may_have_deleted: bool = False
 
     def tally(self, *outcomes: str) -> Tally:
         return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
@@ -87,10 +92,13 @@ class FileSweep:
             if not parts:
                 return
             self.note_begin()
-            swept.began_deleting = True
+            swept.may_have_deleted = True  # until the round says what it did
             not_after = read_at + self.context.delete_not_after if self.catalog else _NEVER
             with self.context.phases.phase("delete") as step:
                 tried = self._delete(parts, not_after, protection, swept)
+                swept.may_have_deleted = (
+                    swept.tally(deleting.DELETED) + swept.done_before
+                ).objects > 0
                 step.items = tried.get(deleting.DELETED, Tally()).objects
                 step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
             left = tried.get(deleting.NOT_TRIED, Tally()).objects
@@ -205,3 +213,16 @@ def refuse_incomplete(swept: Swept, live_set: LiveSet, command: str = "expire") 
     if done.objects:
         raise PartlySweptError(f"{said} {done} were. {go_on}", kind="keys-failed")
     raise StorageError(f"{said} Nothing was deleted. {go_on}", kind="keys-failed")
+
+
+def partly_swept(
+    error: LakesweepError, live_set: LiveSet, command: str = "expire"
+) -> LakesweepError:
+    """What a doubt or a failure is once something may have been deleted: its own class would say that nothing was."""
+    if isinstance(error, PartlySweptError):
+        return error
+    return PartlySweptError(
+        f"The deletes of live set {live_set.id} stopped half-way: {error.message} "
+        f"`lakesweep nessie {command} --live-set-id {live_set.id}` goes on.",
+        kind=error.kind,
+    )
