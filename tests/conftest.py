@@ -35,6 +35,12 @@ settings.load_profile(
 )
 
 
+@pytest.fixture(autouse=True)
+def _no_jvm_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that tests run in this process start no JVM of their own: most are about being refused."""
+    monkeypatch.setattr("lakesweep.engine.jvm._start", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The run's one SparkSession, on two local cores. Tests that use it carry the mark `spark`."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import sys
 import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -54,6 +57,62 @@ def _die_once(marker: str, items: Iterator[int]) -> Iterator[pa.RecordBatch]:
 
 def _doubt(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
     raise UnsafeToSweepError(f"range {next(items)} is damaged. Nothing was deleted.")
+
+
+def _cells_of_all(partitions: int, items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    for item in items:
+        rows = [{"partition": p, "kind": 1, "blob": bytes([item])} for p in range(partitions)]
+        yield pa.RecordBatch.from_pylist(rows, schema=CELL_SCHEMA)
+
+
+def _task_of_meeting(left: pa.Table, right: pa.Table) -> pa.Table:
+    context = TaskContext.get()
+    assert context is not None
+    [partition] = {*left.column("partition").to_pylist(), *right.column("partition").to_pylist()}
+    return pa.Table.from_pylist([{"item": partition, "pid": context.partitionId()}], schema=ROW)
+
+
+@pytest.mark.parametrize("partitions", [2, 5, 16])
+def test_every_meeting_has_a_task_of_its_own(spark: SparkSession, partitions: int) -> None:
+    """By Spark's own hash of the partition's number, 0 and 1 of two would share one task, and the other be idle."""
+    cells = Scatter([1, 2], partial(_cells_of_all, partitions), CELL_SCHEMA, tasks=2)
+    met = SparkEngine(spark).meet(cells, cells, _task_of_meeting, ROW, partitions)
+    tasks = dict(zip(met.column("item").to_pylist(), met.column("pid").to_pylist(), strict=True))
+    assert tasks == {number: number for number in range(partitions)}
+
+
+def _what_is_loaded(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    pa.array([[1], None])  # pyarrow looks for pandas now
+    names = ["pandas", "numba", "lakesweep.engine.spark"]
+    loaded = [sum(name in sys.modules for name in names) for _ in items]
+    pids = [os.getpid()] * len(loaded)
+    yield pa.RecordBatch.from_pydict({"item": loaded, "pid": pids}, schema=ROW)
+
+
+def test_workers_find_loaded_what_they_need_and_never_load_pandas(spark: SparkSession) -> None:
+    """Workers of this machine are forked from a process that has loaded it."""
+    rows = SparkEngine(spark).collect(Scatter([1], _what_is_loaded, ROW, tasks=1)).to_pylist()
+    assert [row["item"] for row in rows] == [2]
+
+
+def _load_and_count(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    import sqlalchemy  # noqa: F401 (nothing that workers have loaded, and large)
+
+    for _ in items:
+        batch = {"item": [len(gc.get_objects())], "pid": [os.getpid()]}
+        yield pa.RecordBatch.from_pydict(batch, schema=ROW)
+
+
+def test_what_a_task_loaded_is_not_walked_through_after_the_next(spark: SparkSession) -> None:
+    """Spark collects garbage after every task; all that numba and pyarrow consist of would be walked each time."""
+    engine = SparkEngine(spark)
+    counts: dict[int, list[int]] = {}
+    while not any(len(seen) == 2 for seen in counts.values()):
+        [row] = engine.collect(Scatter([1], _load_and_count, ROW, tasks=1)).to_pylist()
+        counts.setdefault(row["pid"], []).append(row["item"])
+    [(first, second)] = [seen for seen in counts.values() if len(seen) == 2]
+    assert first > 20_000
+    assert second < first / 4
 
 
 def test_scatter_runs_every_item_once(spark: SparkSession) -> None:

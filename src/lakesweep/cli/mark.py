@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import Region, Repo, with_settings
-from lakesweep.cli.running import Asked, refuse_switched_off, run_and_show
+from lakesweep.cli.running import Asked, on_spark, refuse_switched_off, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -14,6 +14,7 @@ __all__ = ["mark"]
 
 
 @with_settings("server", "storage", "collect", "spark", "output")
+@on_spark
 def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Find the garbage of a repository and write down what a sweep may delete. Nothing is deleted.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakesweep.cli.options import MARK_ID_ONLY, Repo, with_settings
-from lakesweep.cli.running import Asked, run_and_show
+from lakesweep.cli.running import Asked, on_spark, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -27,6 +27,7 @@ _Address = Annotated[
 
 
 @with_settings("server", "storage", "collect", "spark", "output", without=MARK_ID_ONLY)
+@on_spark
 def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Settings) -> None:
     """Copy every object that a mark names back from a backup, under the same address; each copy is verified.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.errors import ConfigError, LakesweepError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asked",
+    "on_spark",
     "refuse_switched_off",
     "run_and_show",
     "show_record",
@@ -28,6 +30,8 @@ __all__ = [
     "shown_bars",
     "start_engine",
 ]
+
+_P = ParamSpec("_P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,22 @@ class Asked:
     what: str = ""
     flow: str = ""
     mark_id: str = ""
+
+
+def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
+    """Start the JVM before the command, which loads the rest of us and asks the server meanwhile."""
+
+    @functools.wraps(command)
+    def run(*words: _P.args, **named: _P.kwargs) -> None:
+        from lakesweep.engine.jvm import jvm_ahead
+
+        spark = cast("Settings", named["settings"]).spark
+        if spark.remote is not None:
+            return command(*words, **named)
+        with jvm_ahead(spark.master, spark.conf):
+            return command(*words, **named)
+
+    return run
 
 
 def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], RunRecord]) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
-from lakesweep.cli.running import Asked, run_and_show, show_record, start_engine
+from lakesweep.cli.running import Asked, on_spark, run_and_show, show_record, start_engine
 
 if TYPE_CHECKING:
     from lakesweep.runs.context import RunContext
@@ -70,6 +70,7 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
 @runs_app.command("resume")
 @with_settings("server", "storage", "sweep", "spark", "output")
+@on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""
     from lakesweep.runs.collect import run_resume

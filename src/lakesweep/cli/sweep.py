@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import MARK_ID_ONLY, Region, Repo, with_settings
-from lakesweep.cli.running import Asked, refuse_switched_off, run_and_show
+from lakesweep.cli.running import Asked, on_spark, refuse_switched_off, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -14,6 +14,7 @@ __all__ = ["sweep"]
 
 
 @with_settings("server", "storage", "collect", "sweep", "spark", "output", without=MARK_ID_ONLY)
+@on_spark
 def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Delete what an earlier mark planned. What is live is read again first; what came back to life is kept.
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakesweep.engine.session import build_session
 from lakesweep.engine.spark import SparkEngine
-from lakesweep.engine.startup import archive_making_options, class_archive
+from lakesweep.engine.startup import archive_making_options, class_archive, outdated_archives
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 
 logger = logging.getLogger(__name__)
@@ -47,6 +47,8 @@ def make_class_archive() -> Path | None:
         )
         if done.returncode == 0 and draft.exists():
             draft.rename(archive)
+            for old in outdated_archives(archive):
+                old.unlink(missing_ok=True)
             return archive
         logger.debug("no class archive was made: %s", done.stdout.decode(errors="replace")[-2000:])
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -6,37 +6,26 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+import pyarrow as pa
 from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
 
-from lakesweep.engine.startup import quick_start_options
+from lakesweep.engine.jvm import take_jvm
+from lakesweep.engine.session_settings import (
+    DEFAULTS,
+    is_local,
+    prepare_environment,
+    session_settings,
+)
 from lakesweep.errors import ConfigError
-from lakesweep.java import find_java_home
 
 logger = logging.getLogger(__name__)
-
-# What a single machine needs and a cluster's own settings may override.
-LOCAL_DEFAULTS = {
-    "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.python.daemon.module": "lakesweep.engine.worker_daemon",
-}
-
-DEFAULTS = {
-    # Arrow batches of cells are few and large; the JVM must not split or copy them row by row.
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-    "spark.sql.session.timeZone": "UTC",
-}
 
 _CONNECT_PORT = 15002  # where none is named
 _CONNECT_SECONDS = 10.0
@@ -46,26 +35,20 @@ def build_session(
     *, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session on `master`, or over Spark Connect on `remote`, else on all cores of this machine."""
-    builder = SparkSession.builder.appName("lakesweep")
     if remote is not None:
         refuse_unreachable(remote)
-        builder = builder.remote(remote)
-        settings = dict(DEFAULTS)
+        builder = SparkSession.builder.appName("lakesweep").remote(remote)
+        settings = DEFAULTS | dict(conf or {})
+        jvm = None
     else:
-        master = master or (conf or {}).get("spark.master") or "local[*]"
-        builder = builder.master(master)
-        settings = DEFAULTS | (LOCAL_DEFAULTS if master.startswith("local") else {})
-        os.environ["JAVA_HOME"] = str(find_java_home())
-        # Workers must find the same packages as the driver does.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        if master.startswith("local"):
-            # Without it Spark looks the host's name up, which fails on machines that have none.
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            settings["spark.driver.extraJavaOptions"] = quick_start_options()
-    for key, value in (settings | dict(conf or {})).items():
+        builder = SparkSession.builder
+        settings = session_settings(master, conf)
+        prepare_environment(settings)
+        jvm = take_jvm(settings)
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with _stdout_kept_clean():
+        with _stdout_kept_clean(), jvm.offered() if jvm else nullcontext():
             session = builder.getOrCreate()
     except PySparkImportError as error:
         raise ConfigError(
@@ -75,7 +58,22 @@ def build_session(
         ) from error
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
+        if is_local(settings["spark.master"]):
+            threading.Thread(target=_wake_workers, args=(session,), daemon=True).start()
     return session
+
+
+def _wake_workers(session: SparkSession) -> None:
+    """Let the first worker start now, and the process that forks them load what all need, while a plan is made.
+
+    It is no more than a hint, so nothing is said where it fails: the first task of a run starts what it needs.
+    """
+    with suppress(Exception):
+        session.range(1, numPartitions=1).mapInArrow(_handed_on, "id long").toArrow()
+
+
+def _handed_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 def submitted_session() -> SparkSession:

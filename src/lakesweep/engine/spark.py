@@ -6,17 +6,18 @@ import gc
 import os
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.tasks import Meet, Scatter, Work
 from lakesweep.engine.watching import TaskWatch
 from lakesweep.errors import LakesweepError
 
-_FROZEN = False
+_frozen_modules = 0
 
 
 class SparkEngine:
@@ -51,13 +52,14 @@ class SparkEngine:
 
         def met_in_arrow(ours: pa.Table, theirs: pa.Table) -> pa.Table:
             # Spark counts the parameters of what it is given, and miscounts those of a callable object.
-            return meet(ours, theirs)
+            try:
+                return meet(ours, theirs)
+            finally:
+                freeze_imports()
 
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         met = (
-            self._frame(left)
-            .groupBy("partition")
-            .cogroup(self._frame(right).groupBy("partition"))
+            self._cells_by_partition(left, partitions)
+            .cogroup(self._cells_by_partition(right, partitions))
             .applyInArrow(met_in_arrow, schema=spark_ddl(schema))
         )
         return self._collected(met, schema)
@@ -72,6 +74,10 @@ class SparkEngine:
             if hasattr(self._spark, "sparkContext"):
                 self._spark.sparkContext.cancelAllJobs()
             raise
+
+    def _cells_by_partition(self, scatter: Scatter, partitions: int) -> GroupedData:
+        # Spread by Spark's own hash of so few numbers, some tasks would get several partitions and others none.
+        return self._frame(scatter).repartitionById(partitions, "partition").groupBy("partition")
 
     def _frame(self, scatter: Scatter) -> DataFrame:
         """The scatter as a lazy frame: items dealt out to tasks in turn, each task mapping its own."""
@@ -90,19 +96,29 @@ class SparkEngine:
 
 
 class _Mapper:
-    """A work function as Spark calls it: unpickles the items and freezes the worker's imports once."""
+    """A work function as Spark calls it, with its items unpickled."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        global _FROZEN
-        if not _FROZEN:
-            # Spark's worker runs a full collection after every task; frozen modules are not walked again.
-            gc.freeze()
-            _FROZEN = True
         items = (pickle.loads(item.as_buffer()) for b in batches for item in b.column("item"))
-        yield from self._work(items)
+        try:
+            yield from self._work(items)
+        finally:
+            freeze_imports()
+
+
+def freeze_imports() -> None:
+    """Spare the modules that a task has loaded the full collection that Spark's worker runs after every task.
+
+    Walking through them takes 60 ms of CPU, which is more than most tasks take. Work functions import as they go, so
+    it is done again whenever there are more modules than the last time.
+    """
+    global _frozen_modules
+    if len(sys.modules) != _frozen_modules:
+        gc.freeze()
+        _frozen_modules = len(sys.modules)
 
 
 class _translated_errors:

@@ -83,10 +83,13 @@ class Engine(Protocol):
         ...
 
 
-def tasks_for(items: int, slots: int, *, at_most: int, per_task: int = 1) -> int:
-    """A task count that keeps every slot busy and gives each task enough to be worth starting."""
+def tasks_for(items: int, slots: int, *, at_most: int, per_task: int = 1, waves: int = 2) -> int:
+    """A task count that keeps every slot busy and gives each task enough to be worth starting.
+
+    Starting a task takes some 30 ms. More waves of them even out work of unknown size.
+    """
     wanted = math.ceil(items / per_task)
-    return max(1, min(wanted, at_most, max(slots * 4, 1)))
+    return max(1, min(wanted, at_most, max(slots * waves, 1)))
 
 
 def deal_evenly(weights: Sequence[int], tasks: int) -> list[int]:

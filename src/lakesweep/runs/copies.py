@@ -83,7 +83,7 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
         for part in parts
         for start in range(0, part.rows, size)
     ]
-    tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS)
+    tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS, waves=4)
     # Neighbours go to one task, so that it reads their part once.
     task_of = [number * tasks // len(chunks) for number in range(len(chunks))]
     scatter = Scatter(chunks, partial(copy_chunks, road), COPIED_SCHEMA, tasks, task_of)

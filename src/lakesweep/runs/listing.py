@@ -34,7 +34,11 @@ def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str)
         partial(list_prefixes, context.target, folder),
         LISTED_SCHEMA,
         tasks_for(
-            len(prefixes), context.engine.slots, at_most=context.parallelism.list_tasks, per_task=8
+            len(prefixes),
+            context.engine.slots,
+            at_most=context.parallelism.list_tasks,
+            per_task=8,
+            waves=4,
         ),
     )
     rows = context.engine.collect(scatter).to_pylist()

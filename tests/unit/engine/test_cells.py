@@ -73,5 +73,6 @@ def test_a_scatter_has_at_least_one_task() -> None:
     with pytest.raises(ValueError, match="at least one task"):
         Scatter([], lambda items: iter(()), CELL_SCHEMA, 0)
     assert tasks_for(0, 2, at_most=50) == 1
-    assert tasks_for(1000, 2, at_most=50) == 8
+    assert tasks_for(1000, 2, at_most=50) == 4
+    assert tasks_for(1000, 2, at_most=50, waves=4) == 8
     assert tasks_for(1000, 100, at_most=50) == 50

@@ -11,6 +11,7 @@ from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_
 from lakesweep.cli.nessie.sweeping import failure_shown, opened_context, show_result
 from lakesweep.cli.nessie.telling import deferred_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
+from lakesweep.cli.running import on_spark
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -23,6 +24,7 @@ __all__ = ["deferred_deletes"]
     more=("spark", "storage", "output"),
     reverifies=True,
 )
+@on_spark
 def deferred_deletes(*, given: Given, settings: Settings) -> None:
     """Delete the recorded files.
 

@@ -16,6 +16,7 @@ from lakesweep.cli.nessie.sweeping import (
 )
 from lakesweep.cli.nessie.telling import sweep_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
+from lakesweep.cli.running import on_spark
 from lakesweep.domain.live_sets import LiveSetStatus
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ __all__ = ["expire", "expire_and_show"]
     more=("spark", "storage", "output"),
     reverifies=True,
 )
+@on_spark
 def expire(*, given: Given, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
 

@@ -14,6 +14,7 @@ from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.sweeping import failure_shown, opened_context
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
 from lakesweep.cli.render import print_text
+from lakesweep.cli.running import on_spark
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -25,6 +26,7 @@ __all__ = ["gc"]
     *("storage", "jdbc", "zone", "nessie", "mark", "sweep", "files", "keep", "guard", "work"),
     more=("spark", "storage", "output"),
 )
+@on_spark
 def gc(*, given: Given, settings: Settings) -> None:
     """Mark and expire in one go.
 

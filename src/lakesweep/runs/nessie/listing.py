@@ -33,7 +33,7 @@ class Listed:
 def list_base_folders(context: NessieContext, roots: Sequence[Location], folder: str) -> Listed:
     """List every root once. The caller has made sure that none lies in another."""
     pieces = _cut(context, roots)
-    tasks = tasks_for(len(pieces), context.engine.slots, at_most=context.most_tasks)
+    tasks = tasks_for(len(pieces), context.engine.slots, at_most=context.most_tasks, waves=4)
     work = partial(list_folders, context.lake, context.target, folder)
     rows = context.engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
     by_kind = {kind: [r for r in rows if r["kind"] == kind] for kind in {r["kind"] for r in rows}}

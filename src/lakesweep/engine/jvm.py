@@ -1,0 +1,126 @@
+"""The JVM of a session to come, started ahead: it loads while this program still loads itself and asks the server.
+
+It is the process that pyspark would start, with the same words. pyspark connects to one that is there already if the
+environment names its port and secret, as `spark-submit` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lakesweep.engine.session_settings import prepare_environment, session_settings
+from lakesweep.engine.startup import spark_home
+from lakesweep.errors import ConfigError
+
+_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+_CONNECTION = "_PYSPARK_DRIVER_CONN_INFO_PATH"
+_POLL_SECONDS = 0.02
+
+
+class AheadJvm:
+    """A JVM on its way. Nobody has to come for it: `abandon` ends it, and so does the end of this process."""
+
+    def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
+        self.settings = dict(settings)
+        self._folder = Path(tempfile.mkdtemp(prefix="lakesweep-jvm-"))
+        self._told = self._folder / "connection"
+        words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        submit = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+        self._process = subprocess.Popen(
+            [home / "bin" / "spark-submit", *words, *submit],
+            stdin=subprocess.PIPE,  # the JVM ends when it closes
+            stdout=2,  # our own stdout has results
+            env={**os.environ, "SPARK_CONNECT_MODE": "0", _CONNECTION: str(self._told)},
+            # Ctrl-C is for this process, which tells the JVM what to do about it.
+            preexec_fn=_ignore_interrupts,
+        )
+
+    @contextlib.contextmanager
+    def offered(self) -> Iterator[None]:
+        """Wait for the JVM; pyspark takes it for its own if it starts a session inside the block.
+
+        If the JVM is gone, pyspark starts one itself, and says what is wrong with it.
+        """
+        while not self._told.exists() and self._process.poll() is None:
+            time.sleep(_POLL_SECONDS)
+        told = self._told.read_bytes() if self._told.exists() else b""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        if not told:
+            yield
+            return
+        port, length = struct.unpack_from(">ii", told)
+        os.environ[_PORT], os.environ[_SECRET] = str(port), told[8 : 8 + length].decode()
+        try:
+            yield
+        finally:
+            del os.environ[_PORT], os.environ[_SECRET]
+
+    def abandon(self) -> None:
+        """End it now."""
+        self._process.kill()
+        self._process.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_ahead: AheadJvm | None = None
+# A JVM in use ends when its standard input does, so what holds that must last as long as this process.
+_taken: list[AheadJvm] = []
+
+
+@contextlib.contextmanager
+def jvm_ahead(master: str | None, conf: Mapping[str, str] | None) -> Iterator[None]:
+    """A JVM for such a session is on its way during the block. At its end it is there only if somebody took it."""
+    global _ahead
+    _ahead = _ahead or _start(master, conf)
+    try:
+        yield
+    finally:
+        if _ahead is not None:
+            _ahead.abandon()
+            _ahead = None
+
+
+def _start(master: str | None, conf: Mapping[str, str] | None) -> AheadJvm | None:
+    """None where there is a JVM already, and where none can be had: whoever needs it is told why."""
+    home = spark_home()
+    if home is None or _has_gateway():
+        return None
+    try:
+        settings = session_settings(master, conf)
+        prepare_environment(settings)
+        return AheadJvm(home, settings)
+    except (ConfigError, OSError):
+        return None
+
+
+def take_jvm(settings: Mapping[str, str]) -> AheadJvm | None:
+    """The JVM that was started ahead with these settings, once."""
+    global _ahead
+    if _ahead is None or _ahead.settings != dict(settings):
+        return None
+    jvm, _ahead = _ahead, None
+    _taken.append(jvm)
+    return jvm
+
+
+def _has_gateway() -> bool:
+    """Whether there is a JVM already: from an earlier session, or from `spark-submit`."""
+    pyspark = sys.modules.get("pyspark")
+    return _PORT in os.environ or (
+        pyspark is not None and pyspark.SparkContext._gateway is not None
+    )
+
+
+def _ignore_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

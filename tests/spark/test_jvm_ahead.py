@@ -1,0 +1,149 @@
+"""A JVM that is started ahead serves the session that comes, and is gone where none does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lakesweep.engine import startup
+from lakesweep.java import find_java_home
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
+
+JVMS = """
+import psutil
+
+def jvms():
+    family = psutil.Process().children(recursive=True)
+    return [p.pid for p in family if p.status() != psutil.STATUS_ZOMBIE and p.name() in ("java", "bash")]
+"""
+
+
+def run(program: str, temporary: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """A program of its own: this one may have a JVM already."""
+    return subprocess.run(
+        [sys.executable, "-c", JVMS + program],
+        env={**os.environ, "TMPDIR": str(temporary), **more},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+
+def test_a_session_takes_the_jvm_that_is_there(tmp_path: Path) -> None:
+    """One JVM for both, which goes when the program does; nothing of it is on stdout, and no file stays."""
+    done = run(
+        """
+from lakesweep.engine.jvm import jvm_ahead
+with jvm_ahead("local[1]", {"spark.app.id": "early"}):
+    before = jvms()
+    from lakesweep.engine.session import build_session
+    session = build_session(master="local[1]", conf={"spark.app.id": "early"})
+    assert session.range(3).count() == 3
+assert session.range(4).count() == 4, "it is there for as long as it is needed"
+[jvm] = jvms()
+print(jvm in before, jvm)
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    is_same, pid = done.stdout.split()
+    assert is_same == "True"
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(pid)).wait(30)
+    assert not [path.name for path in tmp_path.glob("lakesweep-jvm-*")]
+
+
+def test_a_session_with_other_settings_starts_its_own(tmp_path: Path) -> None:
+    """Settings of the JVM can't be changed once it runs."""
+    done = run(
+        """
+from lakesweep.engine.jvm import jvm_ahead
+with jvm_ahead("local[1]", {}):
+    before = jvms()
+    from lakesweep.engine.session import build_session
+    session = build_session(master="local[1]", conf={"spark.driver.memory": "600m"})
+    assert session.sparkContext.getConf().get("spark.driver.memory") == "600m"
+assert not set(before) & set(jvms()), "the first was of no use to anybody"
+print(len(jvms()))
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+
+
+def test_a_jvm_that_nobody_takes_is_ended(tmp_path: Path) -> None:
+    """A command that is refused leaves no JVM and no file behind, and does not wait for it."""
+    done = run(
+        """
+from lakesweep.engine.jvm import jvm_ahead
+try:
+    with jvm_ahead("local[1]", {}):
+        assert jvms(), "it was started"
+        raise ValueError("refused")
+except ValueError:
+    print(jvms())
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert not list(tmp_path.glob("lakesweep-jvm-*"))
+
+
+def test_a_jvm_that_dies_is_told_by_pyspark(tmp_path: Path) -> None:
+    """Wrong options are refused by the JVM itself; what it says is on stderr."""
+    done = run(
+        """
+from lakesweep.engine.jvm import jvm_ahead
+wrong = {"spark.driver.extraJavaOptions": "-Xms5g"}
+with jvm_ahead("local[1]", wrong):
+    from lakesweep.engine.session import build_session
+    build_session(master="local[1]", conf=wrong)
+""",
+        tmp_path,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "heap size" in done.stderr
+    assert "JAVA_GATEWAY_EXITED" in done.stderr
+
+
+def test_where_no_java_is_nothing_is_started_ahead(tmp_path: Path) -> None:
+    """Whoever needs Spark is told; a command that is refused before is not held up by it."""
+    done = run(
+        """
+import lakesweep.engine.session_settings as settings
+from lakesweep.errors import ConfigError
+def none():
+    raise ConfigError("no Java")
+settings.find_java_home = none
+from lakesweep.engine.jvm import jvm_ahead
+with jvm_ahead("local[1]", {}):
+    print(jvms())
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
+def test_an_archive_that_does_not_fit_is_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A JVM says so on stdout, where a program's results are."""
+    unfit = tmp_path / "unfit.jsa"
+    unfit.write_bytes(bytes(100_000))
+    monkeypatch.setattr(startup, "class_archive", lambda: unfit)
+    words = startup.quick_start_options().split()
+    assert f"-XX:SharedArchiveFile={unfit}" in words
+    java = find_java_home() / "bin" / "java"
+    done = subprocess.run(
+        [java, *words, "-version"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "")
