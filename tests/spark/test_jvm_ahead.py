@@ -19,9 +19,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
 JVMS = """
 import psutil
 
-def jvms():
+def started():
     family = psutil.Process().children(recursive=True)
-    return [p.pid for p in family if p.status() != psutil.STATUS_ZOMBIE and p.name() in ("java", "bash")]
+    return [p.pid for p in family if p.status() != psutil.STATUS_ZOMBIE]
+
+def jvms():
+    return [pid for pid in started() if psutil.Process(pid).name() == "java"]
 """
 
 
@@ -43,7 +46,7 @@ def test_a_session_takes_the_jvm_that_is_there(tmp_path: Path) -> None:
         """
 from lakesweep.engine.jvm import jvm_ahead
 with jvm_ahead("local[1]", {"spark.app.id": "early"}):
-    before = jvms()
+    before = started()
     from lakesweep.engine.session import build_session
     session = build_session(master="local[1]", conf={"spark.app.id": "early"})
     assert session.range(3).count() == 3
@@ -67,11 +70,11 @@ def test_a_session_with_other_settings_starts_its_own(tmp_path: Path) -> None:
         """
 from lakesweep.engine.jvm import jvm_ahead
 with jvm_ahead("local[1]", {}):
-    before = jvms()
+    before = started()
     from lakesweep.engine.session import build_session
     session = build_session(master="local[1]", conf={"spark.driver.memory": "600m"})
     assert session.sparkContext.getConf().get("spark.driver.memory") == "600m"
-assert not set(before) & set(jvms()), "the first was of no use to anybody"
+assert not set(before) & set(started()), "the first was of no use to anybody"
 print(len(jvms()))
 """,
         tmp_path,
@@ -86,10 +89,10 @@ def test_a_jvm_that_nobody_takes_is_ended(tmp_path: Path) -> None:
 from lakesweep.engine.jvm import jvm_ahead
 try:
     with jvm_ahead("local[1]", {}):
-        assert jvms(), "it was started"
+        assert started(), "it was started"
         raise ValueError("refused")
 except ValueError:
-    print(jvms())
+    print(started())
 """,
         tmp_path,
     )
@@ -126,7 +129,7 @@ def none():
 settings.find_java_home = none
 from lakesweep.engine.jvm import jvm_ahead
 with jvm_ahead("local[1]", {}):
-    print(jvms())
+    print(started())
 """,
         tmp_path,
     )

@@ -60,16 +60,22 @@ class CongestionControl:
     def slot(self, prefix: str) -> Iterator[None]:
         """Room for one request under `prefix`; waits its turn until there is some."""
         with self._lock:
-            waiter = _Waiter(self._window(prefix))
-            self._waiters.append(waiter)
-            self._admit()
+            window = self._window(prefix)
+            waiter = None
+            if not self._waiters and self._store.has_room and window.has_room:
+                self._let_in(window)
+            else:
+                waiter = _Waiter(window)
+                self._waiters.append(waiter)
+                self._admit()
         try:
-            waiter.admitted.wait()
+            if waiter is not None:
+                waiter.admitted.wait()
             yield
         finally:
             with self._lock:
-                if waiter.admitted.is_set():
-                    waiter.window.in_flight -= 1
+                if waiter is None or waiter.admitted.is_set():
+                    window.in_flight -= 1
                     self._store.in_flight -= 1
                 else:
                     self._waiters.remove(waiter)  # Interrupted while waiting.
@@ -96,6 +102,10 @@ class CongestionControl:
         with self._lock:
             return max(1, int(min(self._window(prefix).limit, self._store.limit)))
 
+    def _let_in(self, window: _Window) -> None:
+        window.in_flight += 1
+        self._store.in_flight += 1
+
     def _admit(self) -> None:
         """Lets in, first come first served, whoever has room; only they are woken."""
         place = 0
@@ -103,8 +113,7 @@ class CongestionControl:
             waiter = self._waiters[place]
             if waiter.window.has_room:
                 del self._waiters[place]
-                waiter.window.in_flight += 1
-                self._store.in_flight += 1
+                self._let_in(waiter.window)
                 waiter.admitted.set()
             else:
                 place += 1

@@ -13,8 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.message import Message
-from typing import Any
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 from botocore.awsrequest import AWSPreparedRequest, HeadersDict
@@ -23,6 +22,9 @@ from botocore.utils import get_environ_proxies
 
 from lakesweep.storage.options import StorageOptions
 
+_MOST_HEADERS = 200
+_LONGEST_LINE = 65536
+_WITHOUT_BODY = (http.client.NO_CONTENT, http.client.NOT_MODIFIED)
 # What a server that closed an idle connection looks like; nothing of the request was answered.
 _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
 
@@ -32,8 +34,61 @@ class Reply:
     """A whole answer."""
 
     status: int
-    headers: Message | Mapping[str, str]  # either finds names in any case
+    headers: Mapping[str, str]  # names are found in any case
     content: bytes
+
+
+class _Headers(dict[str, str]):
+    """Headers by their names in lower case, asked for in any case."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(name.lower(), default)
+
+
+class _QuickResponse(http.client.HTTPResponse):
+    """An answer whose headers are read line by line.
+
+    The standard library reads them with its parser of e-mail, which takes longer than all else that a small request
+    costs us. Bodies are read by the standard library.
+    """
+
+    def begin(self) -> None:
+        """Read the status and the headers, and find out where the body ends."""
+        while True:
+            version, status, reason = self._read_status()  # type: ignore[attr-defined]
+            headers = _read_headers(self.fp)
+            if status != http.client.CONTINUE:
+                break
+        if not version.startswith("HTTP/1."):
+            raise http.client.UnknownProtocol(version)
+        self.code = self.status = status
+        self.reason = reason.strip()
+        self.version = 10 if version == "HTTP/1.0" else 11
+        self.headers = self.msg = cast(Any, headers)
+        self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+        self.chunk_left = None
+        length = headers.get("content-length", "")
+        self.length = int(length) if length.isdecimal() and not self.chunked else None
+        if status in _WITHOUT_BODY or self._method == "HEAD":  # type: ignore[attr-defined]
+            self.length = 0
+        # A body without an end of its own ends with the connection.
+        self.will_close = self._check_close() or not (self.chunked or self.length is not None)  # type: ignore[attr-defined]
+
+
+def _read_headers(stream: BinaryIO) -> _Headers:
+    headers = _Headers()
+    for _ in range(_MOST_HEADERS):
+        line = stream.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            raise http.client.LineTooLong("header line")
+        if line in (b"\r\n", b"\n"):
+            return headers
+        if not line.endswith(b"\n"):
+            raise http.client.IncompleteRead(line)  # the length may be among what is missing
+        name, _, value = line.decode("latin-1").partition(":")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    raise http.client.HTTPException(f"got more than {_MOST_HEADERS} headers")
 
 
 class Connections:
@@ -97,7 +152,7 @@ class Connections:
             connection.close()
         else:
             self._idle.append(connection)
-        return Reply(response.status, response.headers, content)
+        return Reply(response.status, cast(_Headers, response.headers), content)
 
     def _idle_connection(self) -> http.client.HTTPConnection | None:
         if self._process != os.getpid():
@@ -120,6 +175,7 @@ class Connections:
             )
         else:
             connection = http.client.HTTPConnection(self._host, timeout=connect_timeout)
+        connection.response_class = _QuickResponse
         connection.connect()
         connection.sock.settimeout(self._options.request_timeout_seconds)
         return connection

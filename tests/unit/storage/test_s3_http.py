@@ -70,6 +70,55 @@ def test_whole_answers_are_read(
     assert connections.send("GET", "/", {}, b"").content == b"ok"
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "content"),
+    [
+        (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
+        (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", 304, b""),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil the end", 200, b"until the end"),
+        (b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok", 200, b"ok"),
+        (b"HTTP/1.1 100 Continue\r\nA: b\r\n\r\n" + WHOLE, 200, b"ok"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: nonsense\r\n\r\nok", 200, b"ok"),
+        (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n", 503, b""),
+    ],
+)
+def test_answers_end_where_http_says(
+    server: OneShotServer, connections: Connections, answer: bytes, status: int, content: bytes
+) -> None:
+    """By their status, their length, their chunks, or the end of the connection."""
+    server.answer = answer
+    reply = connections.send("GET", "/", {}, b"")
+    assert (reply.status, reply.content) == (status, content)
+
+
+def test_the_answer_to_a_head_has_no_body(server: OneShotServer, connections: Connections) -> None:
+    """Its length is that of the object."""
+    server.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n"
+    reply = connections.send("HEAD", "/", {}, b"")
+    assert (reply.content, reply.headers.get("Content-Length")) == (b"", "99")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/2 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: v\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Le",
+        b"HTTP/1.1 two hundred\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: x\r\n" * 201 + b"\r\n",
+    ],
+)
+def test_nonsense_is_an_error_of_http(
+    server: OneShotServer, connections: Connections, answer: bytes
+) -> None:
+    """Which is translated, and tried again, as for any broken connection."""
+    server.answer = answer
+    with pytest.raises(http.client.HTTPException):
+        connections.send("GET", "/", {}, b"")
+
+
 def test_headers_are_found_in_any_case(connections: Connections) -> None:
     """As HTTP wants it."""
     assert connections.send("GET", "/", {}, b"").headers.get("x-nAME") == "v"
