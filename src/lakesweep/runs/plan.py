@@ -185,7 +185,7 @@ def mark_exists(store: ObjectStore, mark_id: MarkId) -> bool:
 
 def mark_is_finished(store: ObjectStore, mark_id: MarkId) -> bool:
     """Whether a mark came to its end; only then does it have a record of its own."""
-    return any(info is not None for _, info in store.stat_many([mark_record(mark_id)]))
+    return store.find(mark_record(mark_id)) is not None
 
 
 def is_untouched(store: ObjectStore, plan: Plan) -> bool:

@@ -61,6 +61,11 @@ class ObjectStore:
         return f"ObjectStore({self.root.uri!r})"
 
     @property
+    def is_key_ordered(self) -> bool:
+        """Whether a listing comes in byte order, so that it has passed all that sorts before its last key."""
+        return self.backend.is_key_ordered
+
+    @property
     def supports_create_if_absent(self) -> bool:
         """Whether `write(create=True)` is atomic here."""
         return self.backend.supports_create_if_absent
@@ -147,9 +152,19 @@ class ObjectStore:
         self._refuse_odd(key)
         return self._tried(key, lambda: self.backend.head(key))
 
+    def find(self, key: str) -> ObjectInfo | None:
+        """What `stat` says; None where there is no such object."""
+        try:
+            return self.stat(key)
+        except ObjectNotFoundError as error:
+            if error.kind == NO_CONTAINER:
+                raise
+            self._require_container()
+            return None
+
     def stat_many(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
-        """(key, what `stat` says) in the order of `keys`, many at once; None where there is no such object."""
-        return ordered_parallel(self._stat_or_none, keys, self._workers)
+        """(key, what `find` says) in the order of `keys`, many at once."""
+        return ordered_parallel(self.find, keys, self._workers)
 
     def write(
         self, key: str, data: bytes, *, create: bool = False, if_match: str | None = None
@@ -220,15 +235,6 @@ class ObjectStore:
                 f"key {key!r} in {self.root.uri} can't be carried unchanged; nothing was done with it.",
                 kind=ODD_KEY,
             )
-
-    def _stat_or_none(self, key: str) -> ObjectInfo | None:
-        try:
-            return self.stat(key)
-        except ObjectNotFoundError as error:
-            if error.kind == NO_CONTAINER:
-                raise
-            self._require_container()
-            return None
 
     def _require_container(self) -> None:
         """Raises when the bucket is missing: a look-up's 404 says the same of a missing object and a missing bucket."""

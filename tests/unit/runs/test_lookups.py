@@ -68,6 +68,17 @@ def test_what_a_page_does_not_show_is_absent_or_asked_for(
     assert asked.calls["stat"] == (1 if trust_absence else 31)
 
 
+def test_pages_full_of_neighbours_tell_of_absence_too(pool: Executor) -> None:
+    """Another task copies every other object of the folder: its copies are no reason to ask key by key."""
+    asked = Asked()
+    every = asked.fill(4_000)
+    mine = every[::2]
+    asked.plain.delete_many(mine)
+    known = look_up(asked.store, mine, pool, trust_absence=True)
+    assert known == dict.fromkeys(mine)
+    assert asked.calls["stat"] == 1
+
+
 @pytest.mark.parametrize("wanted", [slice(0, None, 100), slice(0, None, 5_999), slice(-40, None)])
 def test_few_among_many_are_asked_for_one_by_one(pool: Executor, wanted: slice) -> None:
     """A page that holds next to nothing of what is wanted, or nothing at all, is the last one."""

@@ -172,7 +172,7 @@ def _remove_if_bad(source: ObjectStore, original: ObjectInfo, target: ObjectStor
     Only what is seen to differ goes: another attempt of the same task may have made a good copy meanwhile.
     """
     try:
-        there = next(iter(target.stat_many([original.key])))[1]
+        there = target.find(original.key)
         if there is not None and not _is_same(source, original, target, there):
             target.delete_many([original.key])
     except StorageError as error:

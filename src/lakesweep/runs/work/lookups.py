@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import Executor
 
@@ -13,9 +14,9 @@ from lakesweep.storage import ObjectInfo, ObjectStore
 # What a store knows of a key: the object, None where there is none, or why it could not tell.
 Known = ObjectInfo | StorageError | None
 
-# A page of a thousand keys costs a store about as much as fifty look-ups.
 _FEWEST_TO_LIST = 32
-_LEAST_SHARE_OF_A_PAGE = 0.05
+# A page costs a store about as much as so many look-ups.
+_KEYS_OF_A_PAGE, _LOOK_UPS_FOR_A_PAGE = 1000, 50
 
 
 def look_up(
@@ -43,16 +44,20 @@ def look_up(
 def ask(store: ObjectStore, key: str) -> Known:
     """What the store knows of one key."""
     try:
-        return next(iter(store.stat_many([key])))[1]
+        return store.find(key)
     except StorageError as error:
         return error
 
 
 def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
-    """What pages say of keys of one folder, in order; it stops where they say little, and says nothing of the rest."""
+    """What pages say of keys of one folder, in order; None for those that they pass over.
+
+    It stops where pages cost more than asking, or may not be read, and says nothing of the rest.
+    """
     folder = keys[0][: keys[0].rfind("/") + 1]
     wanted = set(keys)
     found: dict[str, Known] = {}
+    names_read = passed = 0
     # The listing begins after a key, so the first is asked for by itself.
     try:
         for page in store.list(folder, start_after=keys[0], end_at=keys[-1]):
@@ -62,9 +67,13 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
                 found[row["key"]] = ObjectInfo(
                     row["key"], row["size"], row["last_modified"], row["etag"]
                 )
-            if len(mine) < _LEAST_SHARE_OF_A_PAGE * page.num_rows:
-                return found
+            names_read += len(names)
+            if store.is_key_ordered and names:
+                passed = bisect_right(keys, names[-1])
+            if max(passed, len(found)) < names_read / _KEYS_OF_A_PAGE * _LOOK_UPS_FOR_A_PAGE:
+                break
+        else:
+            passed = len(keys)
     except StorageError:
-        # Who may not list may still look up.
-        return found
-    return dict.fromkeys(keys[1:]) | found
+        pass  # Who may not list may still look up.
+    return dict.fromkeys(keys[1:passed]) | found
