@@ -4,6 +4,7 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.keyspace import split_keyspace
 from lakesweep.storage.opening import open_store
 from lakesweep.storage.options import StorageOptions
+from lakesweep.storage.parallel import Crew
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
@@ -16,6 +17,7 @@ from lakesweep.storage.values import (
 
 __all__ = [
     "LISTING_SCHEMA",
+    "Crew",
     "DeleteOutcome",
     "DeleteStatus",
     "Folder",

@@ -7,7 +7,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,6 +33,47 @@ def ordered_parallel(
             yield first, future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Crew:
+    """Threads for many small requests, of which each takes the next item when it is done with one.
+
+    Handing every request over by itself, as a future, costs about as much as sending it.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="lakesweep-crew")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def each(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """work(item) for each item, in the items' order. After an error no more items are taken, and it is raised."""
+        results: dict[int, Result] = {}
+        places = iter(range(len(items)))  # one thread at a time takes a number from it
+
+        def take() -> None:
+            try:
+                for place in places:
+                    results[place] = work(items[place])
+            except BaseException:
+                for _ in places:
+                    pass
+                raise
+
+        futures = [self._pool.submit(take) for _ in range(min(self._threads, len(items)))]
+        for future in futures:
+            future.result()
+        return [results[place] for place in range(len(items))]
 
 
 class _End:

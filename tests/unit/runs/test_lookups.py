@@ -5,14 +5,13 @@ from __future__ import annotations
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 
 import pytest
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError, StorageError
 from lakesweep.runs.work.lookups import look_up
-from lakesweep.storage import ObjectInfo, ObjectStore, open_store
+from lakesweep.storage import Crew, ObjectInfo, ObjectStore, open_store
 from lakesweep.testing.trouble import MeddlingBackend
 
 
@@ -41,68 +40,66 @@ class Asked:
 
 
 @pytest.fixture
-def pool() -> Iterator[Executor]:
-    with ThreadPoolExecutor(4) as pool:
-        yield pool
+def crew() -> Iterator[Crew]:
+    with Crew(4) as crew:
+        yield crew
 
 
-def test_neighbours_are_looked_up_by_pages(pool: Executor) -> None:
+def test_neighbours_are_looked_up_by_pages(crew: Crew) -> None:
     """A folder of which most is wanted takes pages and one request, and says what each look-up would have said."""
     asked = Asked()
     keys = asked.fill(500)
-    known = look_up(asked.store, keys, pool, trust_absence=False)
+    known = look_up(asked.store, keys, crew, trust_absence=False)
     assert known == {key: asked.plain.stat(key) for key in keys}
     assert asked.calls["stat"] == 1
 
 
 @pytest.mark.parametrize("trust_absence", [True, False])
-def test_what_a_page_does_not_show_is_absent_or_asked_for(
-    pool: Executor, trust_absence: bool
-) -> None:
+def test_what_a_page_does_not_show_is_absent_or_asked_for(crew: Crew, trust_absence: bool) -> None:
     """Where absence matters, a listing alone does not prove it."""
     asked = Asked()
     keys = asked.fill(100)
     asked.plain.delete_many(keys[10:40])
-    known = look_up(asked.store, keys, pool, trust_absence=trust_absence)
+    known = look_up(asked.store, keys, crew, trust_absence=trust_absence)
     assert [key for key, info in known.items() if info is None] == keys[10:40]
     assert asked.calls["stat"] == (1 if trust_absence else 31)
 
 
-def test_pages_full_of_neighbours_tell_of_absence_too(pool: Executor) -> None:
+def test_pages_full_of_neighbours_tell_of_absence_too(crew: Crew) -> None:
     """Another task copies every other object of the folder: its copies are no reason to ask key by key."""
     asked = Asked()
     every = asked.fill(4_000)
     mine = every[::2]
     asked.plain.delete_many(mine)
-    known = look_up(asked.store, mine, pool, trust_absence=True)
+    known = look_up(asked.store, mine, crew, trust_absence=True)
     assert known == dict.fromkeys(mine)
     assert asked.calls["stat"] == 1
 
 
 @pytest.mark.parametrize("wanted", [slice(0, None, 100), slice(0, None, 5_999), slice(-40, None)])
-def test_few_among_many_are_asked_for_one_by_one(pool: Executor, wanted: slice) -> None:
+def test_few_among_many_are_asked_for_one_by_one(crew: Crew, wanted: slice) -> None:
     """A page that holds next to nothing of what is wanted, or nothing at all, is the last one."""
     asked = Asked()
     every = asked.fill(6_000)
     keys = sorted({every[0], *every[wanted]})
-    known = look_up(asked.store, keys, pool, trust_absence=True)
+    known = look_up(asked.store, keys, crew, trust_absence=True)
     assert all(isinstance(info, ObjectInfo) for info in known.values())
     assert len(known) == len(keys)
     assert asked.calls["stat"] > len(keys) // 2
     assert asked.calls["list"] <= 1
 
 
-def test_who_may_not_list_may_look_up(pool: Executor) -> None:
+def test_who_may_not_list_may_look_up(crew: Crew) -> None:
     """A listing that is refused costs requests, not results."""
     asked = Asked("list")
     keys = asked.fill(50)
-    known = look_up(asked.store, keys, pool, trust_absence=True)
+    known = look_up(asked.store, keys, crew, trust_absence=True)
     assert known == {key: asked.plain.stat(key) for key in keys}
 
 
-def test_what_could_not_be_asked_is_neither_there_nor_absent(pool: Executor) -> None:
+def test_what_could_not_be_asked_is_neither_there_nor_absent(crew: Crew) -> None:
     """A refusal is told as such, key by key."""
     asked = Asked("stat")
     keys = asked.fill(3)
-    known = look_up(asked.store, keys, pool, trust_absence=True)
+    known = look_up(asked.store, keys, crew, trust_absence=True)
     assert all(isinstance(known[key], StorageError) for key in keys)

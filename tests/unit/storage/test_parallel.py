@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakesweep.storage.parallel import merged_streams, ordered_parallel
+from lakesweep.storage.parallel import Crew, merged_streams, ordered_parallel
 
 
 def test_results_keep_the_items_order() -> None:
@@ -21,6 +21,35 @@ def test_an_error_in_one_item_is_raised() -> None:
     """It is not passed over."""
     with pytest.raises(ZeroDivisionError):
         list(ordered_parallel(lambda item: 1 // item, [3, 2, 1, 0], 2))
+
+
+def test_a_crew_does_every_item_once_and_keeps_their_order() -> None:
+    """Also when there are fewer items than threads, or none; and it can be asked again."""
+    done: list[int] = []
+
+    def work(item: int) -> int:
+        done.append(item)
+        return item * 2
+
+    with Crew(8) as crew:
+        for count in (1000, 3, 0):
+            done.clear()
+            assert crew.each(work, range(count)) == [2 * n for n in range(count)]
+            assert sorted(done) == list(range(count))
+
+
+def test_a_crew_stops_at_an_error() -> None:
+    """It is raised, and what nobody has begun stays undone."""
+    done: list[int] = []
+
+    def work(item: int) -> None:
+        if item == 5:
+            raise RuntimeError("the fifth")
+        done.append(item)
+
+    with Crew(2) as crew, pytest.raises(RuntimeError, match="the fifth"):
+        crew.each(work, range(10_000))
+    assert len(done) < 10_000 - 1
 
 
 def test_streams_are_merged_whole() -> None:

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -18,7 +17,7 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs.work.lookups import Known, look_up
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
-from lakesweep.storage import ObjectInfo, ObjectStore
+from lakesweep.storage import Crew, ObjectInfo, ObjectStore
 
 logger = logging.getLogger(__name__)
 
@@ -79,8 +78,8 @@ class CopyRoad:
 def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
     marks, source, target = road.marks.open(), road.source.open(), road.target.open()
-    with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        copier = _Copier(source, target, pool)
+    with Crew(_IN_FLIGHT) as crew:
+        copier = _Copier(source, target, crew)
         # Chunks of one part come one after the other, and it may be large.
         for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
             rows = read_mark(marks.read(part))
@@ -93,8 +92,8 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
 class _Copier:
     """Copies objects under the same address, unless the same content is there already."""
 
-    def __init__(self, source: ObjectStore, target: ObjectStore, pool: Executor) -> None:
-        self._source, self._target, self._pool = source, target, pool
+    def __init__(self, source: ObjectStore, target: ObjectStore, crew: Crew) -> None:
+        self._source, self._target, self._crew = source, target, crew
 
     def copy(self, addresses: Sequence[str]) -> list[Outcome]:
         """What became of each address."""
@@ -106,7 +105,7 @@ class _Copier:
             else:
                 outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"
         originals: list[ObjectInfo] = []
-        known = look_up(self._source, sane, self._pool, trust_absence=False)
+        known = look_up(self._source, sane, self._crew, trust_absence=False)
         for address, original in known.items():
             if isinstance(original, ObjectInfo):
                 originals.append(original)
@@ -119,15 +118,15 @@ class _Copier:
 
     def _copy(self, originals: Sequence[ObjectInfo]) -> dict[str, Outcome]:
         keys = [original.key for original in originals]
-        before = look_up(self._target, keys, self._pool, trust_absence=True)
-        tried = self._pool.map(lambda o: self._tried(o, before[o.key]), originals)
+        before = look_up(self._target, keys, self._crew, trust_absence=True)
+        tried = self._crew.each(lambda o: self._tried(o, before[o.key]), originals)
         outcomes = dict(zip(keys, tried, strict=True))
         copied = [o for o in originals if outcomes[o.key] == (COPIED, "")]
         # The store is asked again what it has now: that it answered a copy with a success is not enough.
         after = look_up(
-            self._target, [original.key for original in copied], self._pool, trust_absence=False
+            self._target, [original.key for original in copied], self._crew, trust_absence=False
         )
-        verified = self._pool.map(lambda o: self._verified(o, after[o.key]), copied)
+        verified = self._crew.each(lambda o: self._verified(o, after[o.key]), copied)
         for original, outcome in zip(copied, verified, strict=True):
             outcomes[original.key] = outcome
         return outcomes

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from concurrent.futures import Executor
 
 import pyarrow as pa
 
 from lakesweep.errors import StorageError
-from lakesweep.storage import ObjectInfo, ObjectStore
+from lakesweep.storage import Crew, ObjectInfo, ObjectStore
 
 # What a store knows of a key: the object, None where there is none, or why it could not tell.
 Known = ObjectInfo | StorageError | None
@@ -20,7 +19,7 @@ _KEYS_OF_A_PAGE, _LOOK_UPS_FOR_A_PAGE = 1000, 50
 
 
 def look_up(
-    store: ObjectStore, keys: Sequence[str], pool: Executor, *, trust_absence: bool
+    store: ObjectStore, keys: Sequence[str], crew: Crew, *, trust_absence: bool
 ) -> dict[str, Known]:
     """What the store knows of each key.
 
@@ -32,12 +31,12 @@ def look_up(
         folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
     crowds = [crowd for crowd in folders.values() if len(crowd) >= _FEWEST_TO_LIST]
     known: dict[str, Known] = {}
-    for listed in pool.map(lambda crowd: _listed(store, crowd), crowds):
+    for listed in crew.each(lambda crowd: _listed(store, crowd), crowds):
         known |= listed
     if not trust_absence:
         known = {key: info for key, info in known.items() if info is not None}
     alone = [key for key in keys if key not in known]
-    known.update(zip(alone, pool.map(lambda key: ask(store, key), alone), strict=True))
+    known.update(zip(alone, crew.each(lambda key: ask(store, key), alone), strict=True))
     return known
 
 
