@@ -123,6 +123,27 @@ def test_scatter_runs_every_item_once(spark: SparkSession) -> None:
     assert engine.slots == 2
 
 
+def _task_of_item(items: Iterator[tuple[int, bytes]]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    numbers = [number for number, _ in items]
+    tasks = [context.partitionId()] * len(numbers)
+    yield pa.RecordBatch.from_pydict({"item": numbers, "pid": tasks}, schema=ROW)
+
+
+@pytest.mark.parametrize("padding", [0, 40_000])
+def test_every_task_gets_its_own_items_however_large_they_are(
+    spark: SparkSession, padding: int
+) -> None:
+    """Few bytes go to every task, which picks its own; many are dealt out by Spark. A task may have none."""
+    items = [(number, bytes(padding)) for number in range(20)]
+    task_of = [(number * 7) % 5 for number in range(20)]
+    rows = SparkEngine(spark).collect(Scatter(items, _task_of_item, ROW, 6, task_of))
+    found = dict(zip(rows.column("item").to_pylist(), rows.column("pid").to_pylist(), strict=True))
+    assert rows.num_rows == 20
+    assert found == dict(enumerate(task_of))
+
+
 def test_scatter_of_nothing_is_an_empty_table(spark: SparkSession) -> None:
     """No items, no job, and the schema all the same."""
     assert SparkEngine(spark).collect(Scatter([], _squares, ROW, 1)).schema == ROW

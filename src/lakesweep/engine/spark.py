@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, GroupedData, SparkSession
@@ -16,6 +16,10 @@ from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.tasks import Meet, Scatter, Work
 from lakesweep.engine.watching import TaskWatch
 from lakesweep.errors import LakesweepError
+
+# So many bytes of items go to every task with its function, of which each then takes its own: dealing them out would
+# take a stage of its own in every job. Spark broadcasts larger functions.
+_MOST_BYTES_TO_SEND_ALL = 1 << 19
 
 _frozen_modules = 0
 
@@ -80,18 +84,23 @@ class SparkEngine:
         return self._frame(scatter).repartitionById(partitions, "partition").groupBy("partition")
 
     def _frame(self, scatter: Scatter) -> DataFrame:
-        """The scatter as a lazy frame: items dealt out to tasks in turn, each task mapping its own."""
+        """The scatter as a lazy frame: items dealt out to tasks, each task mapping its own."""
+        items = [pickle.dumps(item) for item in scatter.items]
+        ddl = spark_ddl(scatter.schema)
+        if sum(len(item) for item in items) <= _MOST_BYTES_TO_SEND_ALL:
+            mapper = _MapperOfAll(scatter.work, items, scatter.dealt())
+            return self._spark.range(0, scatter.tasks, 1, scatter.tasks).mapInArrow(mapper, ddl)
         rows = pa.table(
             {
                 "task": pa.array(scatter.dealt(), pa.int32()),
-                "item": pa.array([pickle.dumps(item) for item in scatter.items], pa.binary()),
+                "item": pa.array(items, pa.binary()),
             }
         )
         return (
             self._spark.createDataFrame(rows)
             .repartitionById(scatter.tasks, "task")
             .select("item")
-            .mapInArrow(_Mapper(scatter.work), schema=spark_ddl(scatter.schema))
+            .mapInArrow(_Mapper(scatter.work), ddl)
         )
 
 
@@ -102,11 +111,28 @@ class _Mapper:
         self._work = work
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        items = (pickle.loads(item.as_buffer()) for b in batches for item in b.column("item"))
+        return self.mapped(item.as_buffer() for b in batches for item in b.column("item"))
+
+    def mapped(self, items: Iterable[bytes | pa.Buffer]) -> Iterator[pa.RecordBatch]:
+        """What the work function makes of the pickled items."""
         try:
-            yield from self._work(items)
+            yield from self._work(pickle.loads(item) for item in items)
         finally:
             freeze_imports()
+
+
+class _MapperOfAll:
+    """The same with the items of all tasks; a row holds the number of a task."""
+
+    def __init__(self, work: Work, items: Sequence[bytes], task_of: Sequence[int]) -> None:
+        self._mapper = _Mapper(work)
+        self._items = items
+        self._task_of = task_of
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = {number for batch in batches for number in batch.column(0).to_pylist()}
+        mine = (i for i, task in zip(self._items, self._task_of, strict=True) if task in numbers)
+        return self._mapper.mapped(mine)
 
 
 def freeze_imports() -> None:
