@@ -40,6 +40,21 @@ def run(program: str, temporary: Path, **more: str) -> subprocess.CompletedProce
     )
 
 
+def left_over(temporary: Path) -> list[int]:
+    """Processes whose words name a file of the program's own folder, a moment after it ended."""
+    _, alive = psutil.wait_procs(
+        [p for p in psutil.process_iter() if any(str(temporary) in w for w in words_of(p))], 30
+    )
+    return [process.pid for process in alive]
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
+
+
 def test_a_session_takes_the_jvm_that_is_there(tmp_path: Path) -> None:
     """One JVM for both, which goes when the program does; nothing of it is on stdout, and no file stays."""
     done = run(
@@ -61,7 +76,58 @@ print(jvm in before, jvm)
     assert is_same == "True"
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int(pid)).wait(30)
+    assert not left_over(tmp_path)
     assert not [path.name for path in tmp_path.glob("lakesweep-jvm-*")]
+
+
+PARENTS = """
+import os
+import pyarrow as pa
+def parents(batches):
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"parent": [os.getppid()]})
+def parent_of_worker(session):
+    [row] = session.range(0, 1, 1, 1).mapInArrow(parents, "parent long").collect()
+    return row.parent
+"""
+
+
+def test_workers_are_forked_from_the_process_that_was_started_ahead(tmp_path: Path) -> None:
+    """It has loaded by the time that Spark asks for a worker, and goes when Spark does."""
+    done = run(
+        PARENTS
+        + """
+from lakesweep.engine.jvm import jvm_ahead
+with jvm_ahead("local[1]", {}):
+    [ahead] = [c for c in psutil.Process().children() if "lakesweep.engine.workers_ahead" in c.cmdline()]
+    from lakesweep.engine.session import build_session
+    session = build_session(master="local[1]")
+assert parent_of_worker(session) == ahead.pid
+print(ahead.pid)
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(int(done.stdout)).wait(30)
+
+
+def test_if_the_process_ahead_has_died_workers_come_from_another(tmp_path: Path) -> None:
+    """It only saves time."""
+    done = run(
+        PARENTS
+        + """
+from lakesweep.engine.jvm import jvm_ahead
+with jvm_ahead("local[1]", {}):
+    [ahead] = [c for c in psutil.Process().children() if "lakesweep.engine.workers_ahead" in c.cmdline()]
+    ahead.kill()
+    from lakesweep.engine.session import build_session
+    session = build_session(master="local[1]")
+assert parent_of_worker(session) != ahead.pid
+""",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_session_with_other_settings_starts_its_own(tmp_path: Path) -> None:
@@ -97,6 +163,7 @@ except ValueError:
         tmp_path,
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+    assert not left_over(tmp_path)
     assert not list(tmp_path.glob("lakesweep-jvm-*"))
 
 
@@ -116,6 +183,7 @@ with jvm_ahead("local[1]", wrong):
     assert done.stdout == ""
     assert "heap size" in done.stderr
     assert "JAVA_GATEWAY_EXITED" in done.stderr
+    assert not left_over(tmp_path)
 
 
 def test_where_no_java_is_nothing_is_started_ahead(tmp_path: Path) -> None:

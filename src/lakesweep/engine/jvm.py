@@ -1,11 +1,12 @@
 """The JVM of a session to come, started ahead: it loads while this program still loads itself and asks the server.
 
 It is the process that pyspark would start, with the same words. pyspark connects to one that is there already if the
-environment names its port and secret, as `spark-submit` does.
+environment names its port and secret, as `spark-submit` does. Beside it the process loads that will fork its workers.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import shlex
@@ -19,13 +20,20 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from lakesweep.engine.session_settings import prepare_environment, session_settings
+from lakesweep.engine.handover import SOCKET_VARIABLE
+from lakesweep.engine.session_settings import (
+    DAEMON_MODULE,
+    WORKER_DAEMON,
+    prepare_environment,
+    session_settings,
+)
 from lakesweep.engine.startup import spark_home
 from lakesweep.errors import ConfigError
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _CONNECTION = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _POLL_SECONDS = 0.02
+_LONGEST_SOCKET_PATH = 100  # a little less than what systems allow
 
 
 class AheadJvm:
@@ -36,12 +44,18 @@ class AheadJvm:
         self._folder = Path(tempfile.mkdtemp(prefix="lakesweep-jvm-"))
         self._told = self._folder / "connection"
         words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", _CONNECTION: str(self._told)}
+        self._workers: subprocess.Popen[bytes] | None = None
+        path = str(self._folder / "workers")
+        if settings.get(DAEMON_MODULE) == WORKER_DAEMON and len(path) <= _LONGEST_SOCKET_PATH:
+            environment[SOCKET_VARIABLE] = path
+            self._workers = _start_workers(path)
         submit = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         self._process = subprocess.Popen(
             [home / "bin" / "spark-submit", *words, *submit],
             stdin=subprocess.PIPE,  # the JVM ends when it closes
             stdout=2,  # our own stdout has results
-            env={**os.environ, "SPARK_CONNECT_MODE": "0", _CONNECTION: str(self._told)},
+            env=environment,
             # Ctrl-C is for this process, which tells the JVM what to do about it.
             preexec_fn=_ignore_interrupts,
         )
@@ -55,7 +69,7 @@ class AheadJvm:
         while not self._told.exists() and self._process.poll() is None:
             time.sleep(_POLL_SECONDS)
         told = self._told.read_bytes() if self._told.exists() else b""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         if not told:
             yield
             return
@@ -68,8 +82,10 @@ class AheadJvm:
 
     def abandon(self) -> None:
         """End it now."""
-        self._process.kill()
-        self._process.wait()
+        for process in (self._process, self._workers):
+            if process is not None:
+                process.kill()
+                process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
@@ -119,6 +135,15 @@ def _has_gateway() -> bool:
     pyspark = sys.modules.get("pyspark")
     return _PORT in os.environ or (
         pyspark is not None and pyspark.SparkContext._gateway is not None
+    )
+
+
+def _start_workers(path: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [os.environ["PYSPARK_PYTHON"], "-m", "lakesweep.engine.workers_ahead", path],
+        stdin=subprocess.PIPE,  # it ends when this closes, unless Spark has taken it
+        stdout=subprocess.DEVNULL,
+        preexec_fn=_ignore_interrupts,
     )
 
 

@@ -6,23 +6,16 @@ import logging
 import os
 import socket
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import pyarrow as pa
 from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
 
 from lakesweep.engine.jvm import take_jvm
-from lakesweep.engine.session_settings import (
-    DEFAULTS,
-    is_local,
-    prepare_environment,
-    session_settings,
-)
+from lakesweep.engine.session_settings import DEFAULTS, prepare_environment, session_settings
 from lakesweep.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -58,22 +51,7 @@ def build_session(
         ) from error
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
-        if is_local(settings["spark.master"]):
-            threading.Thread(target=_wake_workers, args=(session,), daemon=True).start()
     return session
-
-
-def _wake_workers(session: SparkSession) -> None:
-    """Let the first worker start now, and the process that forks them load what all need, while a plan is made.
-
-    It is no more than a hint, so nothing is said where it fails: the first task of a run starts what it needs.
-    """
-    with suppress(Exception):
-        session.range(1, numPartitions=1).mapInArrow(_handed_on, "id long").toArrow()
-
-
-def _handed_on(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
 
 
 def submitted_session() -> SparkSession:

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
+DAEMON_MODULE = "spark.python.daemon.module"
+WORKER_DAEMON = "lakesweep.engine.worker_daemon"
+
 # What a single machine needs and a cluster's own settings may override.
 _LOCAL_DEFAULTS = {
     "spark.ui.enabled": "false",
@@ -17,7 +20,7 @@ _LOCAL_DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.daemon.module": "lakesweep.engine.worker_daemon",
+    DAEMON_MODULE: WORKER_DAEMON,
     # Cells are hashes and addresses, which hardly shrink, and they never leave this machine.
     "spark.shuffle.compress": "false",
 }

@@ -2,6 +2,9 @@
 
 Spark puts its zipped copy of pyspark in front of everything else, and what comes out of a zip is compiled again in
 every process: the better part of a second before the first task runs. Here the installed pyspark goes first.
+
+Loading takes a second, too, and Spark starts the daemon with its first task. So the driver may start one ahead
+(workers_ahead.py), beside the JVM. The one that Spark starts then only hands over to it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+
+from lakesweep.engine.handover import hand_over
 
 # Loading these starts no thread, which a fork would leave behind.
 _NEEDED = (
@@ -47,6 +52,7 @@ class WithoutPandas:
 
 def load_ahead() -> None:
     """Load what every worker needs, compiled code included, once for all of them."""
+    sys.meta_path.insert(0, WithoutPandas())
     for name in _NEEDED:
         importlib.import_module(name)
     import pyarrow as pa
@@ -58,10 +64,21 @@ def load_ahead() -> None:
     gc.freeze()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """As Spark starts it."""
+    if hand_over():
+        return
     sys.path[:] = prefer_installed(sys.path)
-    sys.meta_path.insert(0, WithoutPandas())
     load_ahead()
+    serve()
+
+
+def serve() -> None:
+    """Fork workers for Spark until it closes our standard input."""
     from pyspark.daemon import manager
 
     manager()
+
+
+if __name__ == "__main__":
+    main()
