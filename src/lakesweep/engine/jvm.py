@@ -69,6 +69,7 @@ class AheadJvm:
         while not self._told.exists() and self._process.poll() is None:
             time.sleep(_POLL_SECONDS)
         told = self._told.read_bytes() if self._told.exists() else b""
+        self._told.unlink(missing_ok=True)  # it holds a secret
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         if not told:
             yield
