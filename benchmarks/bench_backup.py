@@ -1,8 +1,8 @@
 """`lakesweep backup` as a process beside a sequential boto3 copy, on a real lakeFS on MinIO.
 
 Both copy the same objects on the server's side into a bucket of their own, and both verify every copy by size and
-checksum: boto3 by a look at each copy, one after the other. The phase that copies is what counts, with the wait for Spark
-in it; the whole command, which also reads the mark and asks the server, is told beside it.
+checksum: boto3 by a look at each copy, one after the other. The whole command counts, Spark's start included; what the
+phase that copies takes, with the wait for Spark in it, is told beside it.
 
 The sequential copy takes every tenth object, small and large alike: its speed does not depend on how many there are.
 It follows each backup, as the machine's speed changes from minute to minute.
@@ -160,10 +160,10 @@ def measure(server: RealLakeFS, minio: MinIOServer, shape: Shape, rounds: int) -
             *rates
         )
     )
-    is_reached = rates[1] >= _AT_LEAST_TIMES * rates[2]
+    is_reached = rates[0] >= _AT_LEAST_TIMES * rates[2]
     print(
-        f"{rates[1] / rates[2]:.1f}× a sequential copy while it copies (at least {_AT_LEAST_TIMES:g}×), "
-        f"{rates[0] / rates[2]:.1f}× as a command: {'ok' if is_reached else 'TOO SLOW'}"
+        f"{rates[0] / rates[2]:.2f}× a sequential copy (at least {_AT_LEAST_TIMES:g}×), {rates[1] / rates[2]:.2f}× "
+        f"while it copies: {'ok' if is_reached else 'TOO SLOW'}"
     )
     return is_reached
 
