@@ -88,6 +88,24 @@ class ObjectStore:
         scan = KeyRange(prefix, start_after, end_at)
         return merged_streams([lambda: self._scan(scan)], 1, _PAGES_AHEAD)
 
+    def list_page(self, prefix: str, *, start_after: str) -> pa.RecordBatch | None:
+        """The first of those objects that come after a key, as many as the store tells in one answer; None for none.
+
+        Some servers, MinIO among them, read a folder to its end once a second page of it is asked for. Who wants only
+        some of its keys asks for pages that begin there.
+        """
+
+        def page() -> pa.RecordBatch | None:
+            scan = self.backend.scan(prefix, start_after)
+            return next((batch for batch in scan if batch.num_rows), None)
+
+        told = self._tried(prefix, page)
+        if told is not None and told.column("key")[0].as_py() <= start_after:
+            raise StorageError(
+                f"listing {self.root.child(prefix).uri} after {start_after!r} began before it; the page was not used."
+            )
+        return told
+
     def keys(self, prefix: str = "") -> Iterator[str]:
         """Only the keys of `list`, for folders that hold few."""
         return (key for batch in self.list(prefix) for key in batch.column("key").to_pylist())

@@ -143,6 +143,15 @@ class ListingContract:
         assert store.first_key() == "a/b"
         assert store.first_key("zzz") is None
 
+    def test_a_page_begins_after_a_key(self, store: ObjectStore, put_object: PutObject) -> None:
+        """In whatever order the store lists, nothing up to that key is on it, and nothing outside the prefix."""
+        for key in ["data/a", "data/b", "data/c", "data/d", "other/a"]:
+            put_object(key, b"x")
+        page = store.list_page("data/", start_after="data/b")
+        assert page is not None
+        assert sorted(page.column("key").to_pylist()) == ["data/c", "data/d"]
+        assert store.list_page("data/", start_after="data/d") is None
+
 
 class ReadingContract:
     """Reading and looking up."""

@@ -133,6 +133,16 @@ def test_live_wins_over_everything(bench: Bench) -> None:
     assert judged.tallies["live"].objects == 1
 
 
+def test_a_plan_is_in_order_with_each_reason_at_its_object(bench: Bench) -> None:
+    """However the listing came, so that a backup finds neighbours in the store side by side."""
+    numbers = [*range(50, 100), *range(50)]
+    bench.refer(EXPIRED, *(address(number) for number in range(0, 100, 3)))
+    bench.listed(**{address(number): OLD for number in numbers})
+    garbage = bench.garbage(bench.judge(partitions=1))
+    assert list(garbage) == sorted(garbage)
+    assert garbage == {address(n): "unreferenced" if n % 3 else "expired" for n in range(100)}
+
+
 @pytest.mark.parametrize(
     ("modified", "is_garbage"),
     [(CUTOFF - timedelta(microseconds=1), True), (CUTOFF, False), (None, False)],

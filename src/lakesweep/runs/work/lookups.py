@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -16,6 +16,8 @@ Known = ObjectInfo | StorageError | None
 _FEWEST_TO_LIST = 32
 # A page costs a store about as much as so many look-ups.
 _KEYS_OF_A_PAGE, _LOOK_UPS_FOR_A_PAGE = 1000, 50
+# Neighbours that stand close together fit on one page, and pages are asked for side by side.
+_MOST_NEIGHBOURS = 900
 
 
 def look_up(
@@ -29,7 +31,12 @@ def look_up(
     folders: dict[str, list[str]] = {}
     for key in sorted(set(keys)):
         folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
-    crowds = [crowd for crowd in folders.values() if len(crowd) >= _FEWEST_TO_LIST]
+    crowds = [
+        crowd[first : first + _MOST_NEIGHBOURS]
+        for crowd in folders.values()
+        for first in range(0, len(crowd), _MOST_NEIGHBOURS)
+        if len(crowd) - first >= _FEWEST_TO_LIST
+    ]
     known: dict[str, Known] = {}
     for listed in crew.each(lambda crowd: _listed(store, crowd), crowds):
         known |= listed
@@ -53,13 +60,11 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
 
     It stops where pages cost more than asking, or may not be read, and says nothing of the rest.
     """
-    folder = keys[0][: keys[0].rfind("/") + 1]
     wanted = set(keys)
     found: dict[str, Known] = {}
     names_read = passed = 0
-    # The listing begins after a key, so the first is asked for by itself.
     try:
-        for page in store.list(folder, start_after=keys[0], end_at=keys[-1]):
+        for page in _pages(store, keys):
             names = page.column("key").to_pylist()
             mine = [number for number, name in enumerate(names) if name in wanted]
             for row in page.take(pa.array(mine, pa.int64())).to_pylist():
@@ -67,7 +72,7 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
                     row["key"], row["size"], row["last_modified"], row["etag"]
                 )
             names_read += len(names)
-            if store.is_key_ordered and names:
+            if store.is_key_ordered:
                 passed = bisect_right(keys, names[-1])
             if max(passed, len(found)) < names_read / _KEYS_OF_A_PAGE * _LOOK_UPS_FOR_A_PAGE:
                 break
@@ -75,4 +80,21 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
             passed = len(keys)
     except StorageError:
         pass  # Who may not list may still look up.
-    return dict.fromkeys(keys[1:passed]) | found
+    return dict.fromkeys(keys[:passed]) | found
+
+
+def _pages(store: ObjectStore, keys: list[str]) -> Iterator[pa.RecordBatch]:
+    """What a folder's listing says from the first of the keys to the last, which are in order."""
+    folder = keys[0][: keys[0].rfind("/") + 1]
+    # A listing begins after a name; hardly any other stands between a key and the same without its last letter.
+    if not store.is_key_ordered:
+        yield from store.list(folder, start_after=keys[0][:-1], end_at=keys[-1])
+        return
+    passed, last = 0, ""
+    while passed < len(keys):
+        page = store.list_page(folder, start_after=max(last, keys[passed][:-1]))
+        if page is None:
+            return
+        yield page
+        last = page.column("key")[-1].as_py()
+        passed = bisect_right(keys, last)
