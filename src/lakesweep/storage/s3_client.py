@@ -16,9 +16,10 @@ import botocore.session
 from botocore.credentials import Credentials
 
 from lakesweep.errors import ConfigError, LakesweepError, StorageError
+from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
-from lakesweep.storage.s3_http import Connections, Reply
+from lakesweep.storage.s3_http import Connections
 from lakesweep.storage.s3_sign import SigningKey, signed_headers
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply

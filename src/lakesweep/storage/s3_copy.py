@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from lakesweep.errors import StorageError
+from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3_client import S3Client, error_of
-from lakesweep.storage.s3_http import Reply
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 
 LARGEST_SINGLE_COPY = 5 << 30

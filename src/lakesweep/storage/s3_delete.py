@@ -11,8 +11,8 @@ from typing import cast
 from xml.sax.saxutils import escape
 
 from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
+from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3_client import S3Client, error_of
-from lakesweep.storage.s3_http import Reply
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus

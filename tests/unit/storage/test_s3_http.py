@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import http.client
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import trustme
 
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.s3_http import Connections
@@ -20,11 +23,14 @@ SHORT = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"
 class OneShotServer:
     """Gives each connection one answer, then hangs up without saying so."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.answer = WHOLE
         self.connections = 0
+        self.received = b""
+        self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        port = self._socket.getsockname()[1]
+        self.url = f"https://localhost:{port}" if tls else f"http://127.0.0.1:{port}"
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
@@ -36,10 +42,24 @@ class OneShotServer:
                 return
             with connection:
                 self.connections += 1
-                received = b""
-                while b"\r\n\r\n" not in received:
-                    received += connection.recv(65536)
-                connection.sendall(self.answer)
+                if self._tls is None:
+                    self._answer_on(connection)
+                    continue
+                try:
+                    with self._tls.wrap_socket(connection, server_side=True) as secured:
+                        self._answer_on(secured)
+                except OSError:
+                    continue  # the client did not like the certificate
+
+    def _answer_on(self, connection: socket.socket) -> None:
+        received = b""
+        while b"\r\n\r\n" not in received:
+            more = connection.recv(65536)
+            if not more:
+                return  # hung up before a request was made
+            received += more
+        self.received = received
+        connection.sendall(self.answer)
 
     def close(self) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
@@ -150,3 +170,82 @@ def test_a_proxy_in_the_environment_is_used(
     monkeypatch.setenv("no_proxy", "")
     connections = Connections("http://bucket.nowhere.invalid", StorageOptions(), None)
     assert connections.send("GET", "/", {}, b"").content == b"ok"
+
+
+def test_every_request_names_the_host(server: OneShotServer, connections: Connections) -> None:
+    """Also one that nobody signed."""
+    connections.send("HEAD", "/lake", {}, b"")
+    host = server.url.partition("://")[2]
+    assert server.received.startswith(b"HEAD /lake HTTP/1.1\r\n")
+    assert f"\r\nhost: {host}\r\n".encode() in server.received
+
+
+@pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\nb", "a\rb"])
+def test_no_header_breaks_into_the_next_line(
+    server: OneShotServer, connections: Connections, value: str
+) -> None:
+    """Whatever a session token from a file holds, it is one header."""
+    with pytest.raises(ValueError, match="line break"):
+        connections.send("GET", "/", {"x-amz-security-token": value}, b"")
+    assert server.received == b""
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CHUNKED[:-2],
+        CHUNKED[:-9],
+        CHUNKED.replace(b"1\r\nk", b"9\r\nk"),
+        CHUNKED.replace(b"1\r\nk", b"one\r\nk"),
+        CHUNKED.replace(b"k\r\n", b"kk\r\n"),
+    ],
+)
+def test_half_an_answer_in_chunks_is_an_error(
+    server: OneShotServer, connections: Connections, answer: bytes
+) -> None:
+    """Wherever it is cut off or spoilt."""
+    server.answer = answer
+    with pytest.raises(http.client.HTTPException):
+        connections.send("GET", "/", {}, b"")
+
+
+class Tls:
+    """A server with a certificate for localhost, and the authority that vouches for it."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        authority.issue_cert("localhost").configure_cert(context)
+        self.server = OneShotServer(context)
+        self.bundle = str(folder / "authority.pem")
+        authority.cert_pem.write_to_path(self.bundle)
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Iterator[Tls]:
+    tls = Tls(tmp_path)
+    yield tls
+    tls.server.close()
+
+
+def test_tls_with_an_authority_of_ones_own(tls: Tls) -> None:
+    """The way to MinIO inside a company."""
+    connections = Connections(tls.server.url, StorageOptions(request_timeout_seconds=5), tls.bundle)
+    assert connections.send("GET", "/", {}, b"").content == b"ok"
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tls: Tls) -> None:
+    """Before the request is sent."""
+    connections = Connections(tls.server.url, StorageOptions(request_timeout_seconds=5), None)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connections.send("GET", "/", {}, b"")
+    assert tls.server.received == b""
+
+
+def test_a_certificate_of_another_host_is_refused(tls: Tls) -> None:
+    """Though the authority is known."""
+    url = tls.server.url.replace("localhost", "127.0.0.1")
+    connections = Connections(url, StorageOptions(request_timeout_seconds=5), tls.bundle)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        connections.send("GET", "/", {}, b"")
+    assert tls.server.received == b""
