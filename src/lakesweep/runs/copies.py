@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lakesweep.domain.location import Location
@@ -74,6 +74,7 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
+    road = replace(road, is_target_empty=road.target.open().first_key() is None)
     asked = sum(part.rows for part in parts)
     # Few objects are spread over all slots, many are not held in one task's memory.
     size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))

@@ -18,6 +18,7 @@ from lakesweep.runs.phases import Phases
 from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.runs.saved import event_files
 from lakesweep.runs.saving import CopyRun, list_parts, restore, run_listed
+from lakesweep.runs.work.copying import CopyChunk, CopyRoad, copy_chunks
 from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.references import RESTORED
 from lakesweep.runs.work.target import Target
@@ -204,3 +205,18 @@ def _restore(place: Place, addresses: list[str]) -> RunRecord:
     run = CopyRun("repo", place.namespace, place.outside, place.lists, parts, mark="m")
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
     return restore(InProcessEngine(), Phases("repo"), run, clock, addresses)
+
+
+def test_a_task_may_run_twice_into_a_place_that_was_empty(place: Place) -> None:
+    """What its first attempt copied is verified as its own, and a spoilt copy of it is mended."""
+    place.put(place.namespace, 1, 2, 3)
+    road = CopyRoad(
+        place.lists, place.namespace, place.outside, place.namespace, "work/", is_target_empty=True
+    )
+    for _ in range(2):
+        (counts,) = copy_chunks(road, iter([CopyChunk("part-0.parquet", 0, 3)]))
+        assert counts.column("outcome").to_pylist() == ["copied"]
+        assert counts.column("objects").to_pylist() == [3]
+        assert place.has(place.outside, 1, 2, 3) == [True, True, True]
+        assert place.outside.open().read(address(2)) == place.namespace.open().read(address(2))
+        place.put(place.outside, 2, content="half of")

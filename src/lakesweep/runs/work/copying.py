@@ -73,13 +73,14 @@ class CopyRoad:
     target: Target
     work: Target
     folder: str
+    is_target_empty: bool = False  # when the copying began; what is there since then is ours
 
 
 def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
     marks, source, target = road.marks.open(), road.source.open(), road.target.open()
     with Crew(_IN_FLIGHT) as crew:
-        copier = _Copier(source, target, crew)
+        copier = _Copier(source, target, crew, is_target_empty=road.is_target_empty)
         # Chunks of one part come one after the other, and it may be large.
         for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
             rows = read_mark(marks.read(part))
@@ -92,8 +93,11 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
 class _Copier:
     """Copies objects under the same address, unless the same content is there already."""
 
-    def __init__(self, source: ObjectStore, target: ObjectStore, crew: Crew) -> None:
+    def __init__(
+        self, source: ObjectStore, target: ObjectStore, crew: Crew, *, is_target_empty: bool
+    ) -> None:
         self._source, self._target, self._crew = source, target, crew
+        self._is_target_empty = is_target_empty
 
     def copy(self, addresses: Sequence[str]) -> list[Outcome]:
         """What became of each address."""
@@ -118,7 +122,10 @@ class _Copier:
 
     def _copy(self, originals: Sequence[ObjectInfo]) -> dict[str, Outcome]:
         keys = [original.key for original in originals]
-        before = look_up(self._target, keys, self._crew, trust_absence=True)
+        before: dict[str, Known] = dict.fromkeys(keys)
+        # Another attempt of this task may have been here; to copy again what it copied does no harm.
+        if not self._is_target_empty:
+            before = look_up(self._target, keys, self._crew, trust_absence=True)
         tried = self._crew.each(lambda o: self._tried(o, before[o.key]), originals)
         outcomes = dict(zip(keys, tried, strict=True))
         copied = [o for o in originals if outcomes[o.key] == (COPIED, "")]
