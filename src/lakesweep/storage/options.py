@@ -7,6 +7,7 @@ import difflib
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from lakesweep.errors import ConfigError
 
@@ -40,6 +41,16 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "gcs_endpoint": ("STORAGE_EMULATOR_HOST",),
 }
 
+_ENDPOINTS = ("s3_endpoint", "gcs_endpoint")
+_LEAST = {
+    "max_requests_in_flight": 1,
+    "connect_timeout_seconds": 0.001,
+    "request_timeout_seconds": 0.001,
+    "transient_retries": 0,
+    "throttle_patience_seconds": 0,
+    "first_pause_seconds": 0,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
@@ -69,6 +80,21 @@ class StorageOptions:
     transient_retries: int = 6  # of what is safe to repeat
     throttle_patience_seconds: float = 120.0  # how long one request puts up with "slow down"
     first_pause_seconds: float = 0.1  # before the first retry, at most; doubles with each
+
+    def __post_init__(self) -> None:
+        for name in _ENDPOINTS:
+            endpoint = getattr(self, name)
+            if endpoint is not None and not _is_address(endpoint):
+                raise ConfigError(
+                    f"storage option {name!r} is no address: {endpoint!r}; nothing was touched. Write it as "
+                    "https://host or http://host:port."
+                )
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if not least <= value < float("inf"):
+                raise ConfigError(
+                    f"storage option {name!r} is {value}, and at least {least} is needed; nothing was touched."
+                )
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> StorageOptions:
@@ -128,6 +154,14 @@ def _parsed(name: str, kind: object, text: str) -> object:
             raise ConfigError(f"storage option {name!r} is neither true nor false: {text!r}.")
         return words[text.lower()]
     return text
+
+
+def _is_address(endpoint: str) -> bool:
+    try:
+        parts = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+        return parts.scheme in ("http", "https", "") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, or too large a one
+        return False
 
 
 def _connection_string(text: str) -> dict[str, str]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from lakesweep.errors import ConfigError
 from lakesweep.storage.options import StorageOptions
 
 # Any S3 host tells a bucket's region in this header, to anyone, even where it refuses the request.
@@ -52,11 +51,6 @@ def s3_address(
     endpoint = options.s3_endpoint
     if endpoint is not None and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
-    if endpoint is not None and not _is_address(endpoint):
-        raise ConfigError(
-            f"the S3 endpoint {endpoint!r} is no address; nothing was touched. Write it as https://host or "
-            "http://host:port."
-        )
     region = options.s3_region or configured_region
     if region is None:
         region = (None if endpoint else discover_region()) or _DEFAULT_REGION
@@ -73,11 +67,3 @@ def s3_address(
     return S3Address(
         region, f"{parts.scheme}://{bucket}.{parts.netloc}", f"{folder}/", False, endpoint
     )
-
-
-def _is_address(endpoint: str) -> bool:
-    try:
-        parts = urlsplit(endpoint)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, or too large a one
-        return False

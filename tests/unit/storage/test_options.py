@@ -89,3 +89,47 @@ def test_wrong_values_are_errors(name: str, value: str, words: str) -> None:
     """The message names the nearest option, or what is wrong with the value."""
     with pytest.raises(ConfigError, match=words):
         StorageOptions().with_values({name: value})
+
+
+@pytest.mark.parametrize("name", ["s3_endpoint", "gcs_endpoint"])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://localhost:abc",
+        "http://localhost:99999",
+        "http://localhost:0",
+        "localhost:abc",
+        "http://",
+        "ftp://host",
+        "http://[::1",
+    ],
+)
+def test_an_endpoint_that_is_no_address_is_refused(name: str, endpoint: str) -> None:
+    """In words, before anything is sent; obstore would end with a panic."""
+    with pytest.raises(ConfigError, match=r"is no address: .* nothing was touched"):
+        StorageOptions().with_values({name: endpoint})
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["localhost:9000", "http://[::1]:9000", "https://s3.example.com/folder", "minio"]
+)
+def test_endpoints_in_all_their_forms(endpoint: str) -> None:
+    """With and without a scheme, a port, a path."""
+    assert StorageOptions(s3_endpoint=endpoint).s3_endpoint == endpoint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_requests_in_flight", "0"),
+        ("max_requests_in_flight", "-3"),
+        ("request_timeout_seconds", "0"),
+        ("connect_timeout_seconds", "nan"),
+        ("throttle_patience_seconds", "inf"),
+        ("transient_retries", "-1"),
+    ],
+)
+def test_limits_that_no_request_could_keep_are_refused(name: str, value: str) -> None:
+    """Nobody waits for a request that is never made."""
+    with pytest.raises(ConfigError, match=f"{name}.*nothing was touched"):
+        StorageOptions().with_values({name: value})

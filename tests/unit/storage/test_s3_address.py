@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from lakesweep.errors import ConfigError
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.s3_address import S3Address, s3_address
 
@@ -42,20 +39,3 @@ def test_the_region_is_taken_from_the_nearest_source() -> None:
     assert address("lake", StorageOptions(), "b").region == "b"
     assert address("lake", StorageOptions()).region == "found-1"
     assert address("lake", StorageOptions(s3_endpoint="http://h")).region == "us-east-1"
-
-
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "http://localhost:abc",
-        "http://localhost:99999",
-        "http://localhost:0",
-        "http://",
-        "ftp://host",
-        "http://[::1",
-    ],
-)
-def test_an_endpoint_that_is_no_address_is_refused(endpoint: str) -> None:
-    """In words, before anything is sent."""
-    with pytest.raises(ConfigError, match="is no address; nothing was touched"):
-        address("lake", StorageOptions(s3_endpoint=endpoint))
