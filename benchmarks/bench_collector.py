@@ -32,7 +32,6 @@ _MOST_SECONDS = 60.0
 _OBJECTS, _MORE_OBJECTS = 1_000_000, 4_000_000
 # How much more memory the driver may take for four times the objects: what one run differs from the next.
 _NOISE_MIB = 60.0
-_OURS = "import sys; from lakesweep.cli.main import main; sys.exit(main())"
 _NAIVE = Path(__file__).with_name("naive_gc.py")
 _MARK = "_lakefs/retention/gc/addresses/mark_id="
 
@@ -41,7 +40,7 @@ def run_ours(server: ScenarioServer) -> tuple[Watched, dict[str, Any]]:
     """`lakesweep gc`, checked: what it marked, what it deleted, what it says of both."""
     server.reset()
     words = ["gc", REPOSITORY, "--output", "json", "--no-progress"]
-    seen = watch([sys.executable, "-c", _OURS, *words], os.environ | server.environment)
+    seen = watch([sys.executable, "-m", "lakesweep", *words], os.environ | server.environment)
     if seen.status:
         raise SystemExit(f"lakesweep gc ended with status {seen.status}:\n{seen.err}")
     record = json.loads(seen.out)

@@ -38,7 +38,6 @@ from watched import Watched, watch
 _AT_LEAST_TIMES = 6.0
 _MOST_SECONDS = 30.0
 _MOST_MIB = 1536.0
-_OURS = "import sys; from lakesweep.cli.main import main; sys.exit(main())"
 _NAIVE = Path(__file__).with_name("naive_nessie_gc.py")
 
 
@@ -122,7 +121,7 @@ class Bench:
 
     def _lakesweep(self, *words: str) -> tuple[Watched, dict[str, Any]]:
         here = {"XDG_STATE_HOME": str(self._folder / "state")}
-        command = [sys.executable, "-c", _OURS, "nessie", *words, "--output", "json"]
+        command = [sys.executable, "-m", "lakesweep", "nessie", *words, "--output", "json"]
         seen = watch(command, os.environ | here)
         if seen.status:
             raise SystemExit(f"{words[0]} ended with status {seen.status}:\n{seen.err}")

@@ -41,10 +41,9 @@ class EmbeddedLake(ServerProcess):
         self._importable = importable
 
     def command(self) -> Sequence[str | Path]:
-        program = "import sys; from lakesweep.cli.main import main; sys.exit(main())"
         words = ["serve", "--data", self.folder / "data", "--port", str(self.port)]
         words += ["--local-import-root", self._importable]
-        return [sys.executable, "-c", program, *words]
+        return [sys.executable, "-m", "lakesweep", *words]
 
     def environment(self) -> Mapping[str, str]:
         return {

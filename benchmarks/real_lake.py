@@ -12,11 +12,7 @@ from typing import Any
 
 from lakesweep.testing.servers import MinIOServer, RealLakeFS
 
-LAKESWEEP = (
-    sys.executable,
-    "-c",
-    "import sys; from lakesweep.cli.main import main; sys.exit(main())",
-)
+LAKESWEEP = (sys.executable, "-m", "lakesweep")
 _IN_FLIGHT = 16
 
 

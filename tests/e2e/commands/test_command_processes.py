@@ -41,7 +41,7 @@ def test_gc_as_a_process_prints_its_record_and_nothing_else(
 ) -> None:
     """stdout is one JSON document; the JVM's talk and the phases are on stderr; the lease is given back."""
     repo = make_repository("process")
-    program = [sys.executable, "-m", "lakesweep.cli.main"]
+    program = [sys.executable, "-m", "lakesweep"]
     done = start(
         *program, "gc", "process", "--output", "json", "--master", "local[2]", cwd=tmp_path
     )
@@ -81,9 +81,7 @@ def test_spark_submit_as_in_the_seeds(
     monkeypatch.setenv("JAVA_HOME", str(find_java_home()))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    job = start(
-        sys.executable, "-m", "lakesweep.cli.main", "job", "gc", cwd=tmp_path
-    ).stdout.strip()
+    job = start(sys.executable, "-m", "lakesweep", "job", "gc", cwd=tmp_path).stdout.strip()
     confs = [word for name, value in properties.items() for word in ("-c", f"{name}={value}")]
     submit = Path(sys.executable).with_name("spark-submit")
     spark = ["--master", "local[2]", "--driver-java-options", quick_start_options()]

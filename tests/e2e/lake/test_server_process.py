@@ -108,7 +108,7 @@ def test_port_in_use_is_a_clear_error(impatient: LakeServer, tmp_path: Path) -> 
 def _serve(data: Path, **env: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
-            *(sys.executable, "-c", "from lakesweep.cli.main import main; main()"),
+            *(sys.executable, "-m", "lakesweep"),
             *("serve", "--data", str(data), "--port", "0"),
         ],
         env=os.environ | env,

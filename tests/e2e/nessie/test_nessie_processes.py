@@ -40,7 +40,7 @@ def shell(
 def process(*words: str, **environment: str) -> str:
     """stdout of a command that runs as a process of its own, and ends well."""
     done = subprocess.run(
-        [sys.executable, "-m", "lakesweep.cli.main", "nessie", *words],
+        [sys.executable, "-m", "lakesweep", "nessie", *words],
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **environment},
         capture_output=True,
         text=True,

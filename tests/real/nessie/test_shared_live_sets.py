@@ -118,7 +118,7 @@ def in_zone(zone: str, folder: Path, *words: str) -> str:
     cache = {k: v for k, v in os.environ.items() if k == "LAKESWEEP_CACHE"}
     ours = {"TZ": zone, "PGTZ": zone, "SPARK_LOCAL_IP": "127.0.0.1", "XDG_STATE_HOME": str(folder)}
     done = subprocess.run(
-        [sys.executable, "-m", "lakesweep.cli.main", "nessie", *words],
+        [sys.executable, "-m", "lakesweep", "nessie", *words],
         env=kept | cache | ours,
         cwd=folder,
         capture_output=True,

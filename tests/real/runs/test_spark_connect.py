@@ -51,7 +51,7 @@ def command(lake: LakeServer, connect: SparkConnect, tmp_path: Path) -> Command:
         environment = {**os.environ, **lake_environment(lake), "JAVA_HOME": str(tmp_path)}
         return subprocess.run(
             [
-                *(sys.executable, "-m", "lakesweep.cli.main", words[0], "--output", "json"),
+                *(sys.executable, "-m", "lakesweep", words[0], "--output", "json"),
                 *("--remote", connect.remote_url, *words[1:]),
             ],
             cwd=tmp_path,

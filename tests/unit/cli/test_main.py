@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +20,6 @@ from lakesweep.secrets import known_secrets
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No settings but the test's."""
-    import os
-
     for name in list(os.environ):
         if name.startswith(("LAKESWEEP_", "LAKECTL_", "AWS_", "AZURE_", "GOOGLE_")):
             monkeypatch.delenv(name)
@@ -135,3 +136,51 @@ def test_version_names_what_results_depend_on(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("lakesweep 0.")
     assert run(["version", "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pyarrow"]
+
+
+@pytest.mark.parametrize("words", [["version"], ["config", "show"], ["--help"]])
+def test_a_reader_who_leaves_early_is_no_bug_of_ours(words: list[str]) -> None:
+    """`lakesweep … | head` ends as any filter does, in silence."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "lakesweep", *words],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_the_program_ends_after_what_was_left_for_its_end(tmp_path: Path) -> None:
+    """Its output is whole, temporary folders are gone, its threads have ended, and the status is the command's."""
+    left = tmp_path / "left"
+    left.mkdir()
+    script = f"""
+import atexit, sys, tempfile, threading, time
+from lakesweep.cli import main as program
+
+folder = tempfile.TemporaryDirectory(dir={str(left)!r})
+atexit.register(lambda: print("at the end"))
+
+@program.app.command("work")
+def work() -> None:
+    print("x" * 100_000)
+    if sys.argv[2] == "thread":
+        threading.Thread(target=lambda: (time.sleep(0.2), print("thread"))).start()
+    raise program.typer.Exit(4)
+
+program.main(sys.argv[1:2])
+"""
+    for kind, talk in (("", ["at the end"]), ("thread", ["thread", "at the end"])):
+        done = subprocess.run(
+            [sys.executable, "-c", script, "work", kind],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 4, done.stderr
+        assert done.stdout.split() == ["x" * 100_000, *" ".join(talk).split()]
+        assert not list(left.iterdir())
