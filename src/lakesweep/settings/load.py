@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import MASK, SecretMask, is_secret_name, known_secrets, secrets_in_url
 from lakesweep.settings.declared import SETTINGS, Setting, setting
@@ -38,7 +39,6 @@ from lakesweep.settings.values import (
     SettingValue,
     SparkSettings,
 )
-from lakesweep.storage import StorageOptions
 
 __all__ = ["load_settings"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.settings.sources import Rank
 from lakesweep.settings.values import SettingValue
-from lakesweep.storage import StorageOptions
 
 __all__ = ["Layer", "merge_storage_options", "over"]
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import secrets_in_url
 from lakesweep.settings.spark_properties import AzureAccount
-from lakesweep.storage import StorageOptions
 
 __all__ = [
     "CollectSettings",

@@ -1,9 +1,9 @@
 """Object stores behind one client: local files, S3 and compatibles, Azure, Google Cloud Storage, memory."""
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.keyspace import split_keyspace
 from lakesweep.storage.opening import open_store
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import Crew
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.values import (

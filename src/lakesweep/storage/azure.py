@@ -11,9 +11,9 @@ import obstore
 from obstore.store import AzureStore
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageDeniedError, ThrottledError
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus

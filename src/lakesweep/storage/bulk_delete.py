@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError, StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import any_odd, is_odd_key
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.retry import Patience
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus

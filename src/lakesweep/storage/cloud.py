@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.keys import is_odd_key, odd_mask
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.translate import obstore_errors_translated
 from lakesweep.storage.values import (

@@ -16,8 +16,8 @@ from email.utils import format_datetime
 from enum import Enum
 from urllib.parse import urlsplit
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.store import ObjectStore
 

@@ -11,6 +11,7 @@ import obstore
 from obstore.store import GCSStore
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
     LakesweepError,
     ObjectNotFoundError,
@@ -19,7 +20,6 @@ from lakesweep.errors import (
     ThrottledError,
 )
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 

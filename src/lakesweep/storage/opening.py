@@ -6,11 +6,11 @@ import os
 import threading
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.local import LocalBackend
 from lakesweep.storage.memory import MemoryBackend, memory_container
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.store import ObjectStore
 
 _controls: dict[tuple[object, ...], CongestionControl] = {}

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError, ThrottledError
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.translate import TRANSIENT
 
 _LONGEST_PAUSE_SECONDS = 10.0

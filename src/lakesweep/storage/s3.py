@@ -14,11 +14,11 @@ import pyarrow as pa
 from obstore.store import S3Store
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_client import S3Client, s3_client
 from lakesweep.storage.s3_copy import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3_delete import delete_objects

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from lakesweep.storage.options import StorageOptions
+from lakesweep.domain.storage_options import StorageOptions
 
 # Any S3 host tells a bucket's region in this header, to anyone, even where it refuses the request.
 REGION_HEADER = "x-amz-bucket-region"

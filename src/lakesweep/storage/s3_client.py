@@ -15,9 +15,9 @@ from urllib.parse import quote
 import botocore.session
 from botocore.credentials import Credentials
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError, LakesweepError, StorageError
 from lakesweep.storage.http_wire import Reply
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
 from lakesweep.storage.s3_http import Connections
 from lakesweep.storage.s3_sign import SigningKey, signed_headers

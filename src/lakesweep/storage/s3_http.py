@@ -19,8 +19,8 @@ from botocore.awsrequest import AWSPreparedRequest, HeadersDict
 from botocore.httpsession import URLLib3Session, get_cert_path
 from botocore.utils import get_environ_proxies
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.http_wire import Reply, WireConnection
-from lakesweep.storage.options import StorageOptions
 
 # What a server that closed an idle connection looks like; nothing of the request was answered.
 _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)

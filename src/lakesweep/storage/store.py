@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
     ObjectNotFoundError,
     StorageError,
@@ -19,7 +20,6 @@ from lakesweep.storage.backend import Backend
 from lakesweep.storage.bulk_delete import BulkDelete
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
 from lakesweep.storage.translate import NO_CONTAINER, ODD_KEY

@@ -17,10 +17,10 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
-from lakesweep.storage.options import StorageOptions
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus, Folder, ObjectInfo

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,13 @@ def test_spark_is_where_the_environment_says(home: Path, monkeypatch: pytest.Mon
     found = spark_home()
     assert found is not None
     assert (found / "bin" / "spark-submit").exists()
+
+
+def test_little_is_loaded_before_the_jvm_is_on_its_way() -> None:
+    """Settings and the launch know nothing of stores and columns, which take longer to load than all else."""
+    program = (
+        "import sys, lakesweep.cli.main, lakesweep.settings.load, lakesweep.engine.jvm; "
+        "print(sorted({'pyarrow', 'numpy', 'botocore', 'obstore', 'httpx', 'pyspark'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr

@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
+from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
-from lakesweep.storage import StorageOptions
 
 SECRET = "very-secret"
 
