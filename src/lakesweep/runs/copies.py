@@ -11,7 +11,7 @@ from functools import partial
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
-from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
 from lakesweep.runs.accounts import parse_parts
 from lakesweep.runs.work.copying import (
     COPIED_SCHEMA,
@@ -21,11 +21,13 @@ from lakesweep.runs.work.copying import (
     CopyRoad,
     copy_chunks,
 )
+from lakesweep.runs.work.lookups import NEIGHBOURS
 from lakesweep.runs.work.parts import Part
+from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
 
-_MOST_ROWS_PER_CHUNK = 2_000
+_MOST_ROWS_PER_CHUNK = 2 * NEIGHBOURS
 _FEWEST_ROWS_PER_CHUNK = 200
 _CHUNKS_PER_SLOT = 4
 _MOST_TASKS = 200
@@ -74,7 +76,7 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
-    road = replace(road, is_target_empty=road.target.open().first_key() is None)
+    road = replace(road, is_target_empty=_is_empty(road.target.open()))
     asked = sum(part.rows for part in parts)
     # Few objects are spread over all slots, many are not held in one task's memory.
     size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))
@@ -110,3 +112,10 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
             kind="not-conserved",
         )
     return copied
+
+
+def _is_empty(store: ObjectStore) -> bool:
+    try:
+        return store.first_key() is None
+    except StorageError:
+        return False  # Nobody knows; what becomes of each copy is told by its own requests.

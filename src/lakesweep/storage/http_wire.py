@@ -18,6 +18,7 @@ _LONGEST_LINE = 65536
 _WITHOUT_BODY = (http.client.NO_CONTENT, http.client.NOT_MODIFIED)
 _PROTOCOLS = (b"HTTP/1.1", b"HTTP/1.0")
 _BLANK_LINES = (b"\r\n", b"\n")
+_HEXADECIMAL = b"0123456789abcdefABCDEF"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +128,10 @@ class WireConnection:
         chunks: list[bytes] = []
         while True:
             size = self._line().partition(b";")[0].strip()
-            try:
-                length = int(size, 16)
-            except ValueError:
-                raise http.client.IncompleteRead(b"".join(chunks)) from None
-            if length <= 0:
+            if not size or size.strip(_HEXADECIMAL):
+                raise http.client.IncompleteRead(b"".join(chunks))
+            length = int(size, 16)
+            if not length:
                 self._headers()  # what may follow the last chunk
                 return b"".join(chunks)
             chunks.append(self._exactly(length))

@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
+from lakesweep.errors import (
+    ConfigError,
+    StorageDeniedError,
+    StorageError,
+    UnsafeToSweepError,
+)
 from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.runs.history import list_runs
 from lakesweep.runs.lease import Lease
@@ -22,7 +27,7 @@ from lakesweep.runs.work.copying import CopyChunk, CopyRoad, copy_chunks
 from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.references import RESTORED
 from lakesweep.runs.work.target import Target
-from lakesweep.storage import StorageOptions
+from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.testing.inprocess import InProcessEngine
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
@@ -220,3 +225,20 @@ def test_a_task_may_run_twice_into_a_place_that_was_empty(place: Place) -> None:
         assert place.has(place.outside, 1, 2, 3) == [True, True, True]
         assert place.outside.open().read(address(2)) == place.namespace.open().read(address(2))
         place.put(place.outside, 2, content="half of")
+
+
+def test_a_place_that_can_not_be_listed_is_searched_for_copies(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows that it is empty, so what is there is found by its name and not replaced."""
+    place.put(place.namespace, 1, 2, 3)
+    place.put(place.outside, 2, content="CONTENT")
+
+    def refuse(self: ObjectStore, prefix: str = "", *, start_after: str | None = None) -> None:
+        if self.root == place.outside.namespace:
+            raise StorageDeniedError(f"listing {prefix!r} was refused")
+
+    monkeypatch.setattr(ObjectStore, "first_key", refuse)
+    with pytest.raises(StorageError, match="other content"):
+        place.run(BACKUP)
+    assert place.outside.open().read(address(2)) == b"CONTENT 2"

@@ -197,6 +197,9 @@ def test_no_header_breaks_into_the_next_line(
         CHUNKED[:-9],
         CHUNKED.replace(b"1\r\nk", b"9\r\nk"),
         CHUNKED.replace(b"1\r\nk", b"one\r\nk"),
+        CHUNKED.replace(b"1\r\nk", b"-1\r\nk"),
+        CHUNKED.replace(b"1\r\nk", b"0x1\r\nk"),
+        CHUNKED.replace(b"1\r\nk", b"\r\nk"),
         CHUNKED.replace(b"k\r\n", b"kk\r\n"),
     ],
 )

@@ -16,8 +16,8 @@ Known = ObjectInfo | StorageError | None
 _FEWEST_TO_LIST = 32
 # A page costs a store about as much as so many look-ups.
 _KEYS_OF_A_PAGE, _LOOK_UPS_FOR_A_PAGE = 1000, 50
-# Neighbours that stand close together fit on one page, and pages are asked for side by side.
-_MOST_NEIGHBOURS = 900
+# So many neighbours fit on one page, with the few names that may stand before the first of them.
+NEIGHBOURS = 950
 
 
 def look_up(
@@ -32,9 +32,9 @@ def look_up(
     for key in sorted(set(keys)):
         folders.setdefault(key[: key.rfind("/") + 1], []).append(key)
     crowds = [
-        crowd[first : first + _MOST_NEIGHBOURS]
+        crowd[first : first + NEIGHBOURS]
         for crowd in folders.values()
-        for first in range(0, len(crowd), _MOST_NEIGHBOURS)
+        for first in range(0, len(crowd), NEIGHBOURS)
         if len(crowd) - first >= _FEWEST_TO_LIST
     ]
     known: dict[str, Known] = {}
