@@ -231,7 +231,8 @@ def test_a_place_that_can_not_be_listed_is_searched_for_copies(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody knows that it is empty, so what is there is found by its name and not replaced."""
-    place.put(place.namespace, 1, 2, 3)
+    place.mark(address(2))
+    place.put(place.namespace, 2)
     place.put(place.outside, 2, content="CONTENT")
 
     def refuse(self: ObjectStore, prefix: str = "", *, start_after: str | None = None) -> None:
