@@ -26,7 +26,7 @@ _NUMBERED = {
     "address": re.compile(r"<bucket>/[\w-]+/data/[0-9a-v]{20}/[0-9a-v]{20}(?:,[\w-]+)?"),
     "id": re.compile(r"\b[0-9a-f]{64}\b"),
     "short id": re.compile(r"\b[0-9a-f]{16}\b"),
-    "task": re.compile(r"\b(?:GCPC|DR|RR)[\w-]{20,}\b"),
+    "task": re.compile(r"\b(?:GCPC|DR|RR)[\w-]{20,}(?![\w-])"),
     "xid": re.compile(r"\b[0-9a-v]{20}\b"),
 }
 _PLAIN = {
