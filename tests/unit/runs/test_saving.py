@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -243,3 +244,26 @@ def test_a_place_that_can_not_be_listed_is_searched_for_copies(
     with pytest.raises(StorageError, match="other content"):
         place.run(BACKUP)
     assert place.outside.open().read(address(2)) == b"CONTENT 2"
+
+
+def test_one_slow_object_does_not_hold_up_the_next_chunk(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first object's copy ends only when the last chunk's has been seen to begin."""
+    place.put(place.namespace, 1, 2, 3)
+    road = CopyRoad(place.lists, place.namespace, place.outside, place.namespace, "work/")
+    next_has_begun = threading.Event()
+    copied = ObjectStore.copy_from
+
+    def copy(self: ObjectStore, source: ObjectStore, source_key: str, target_key: str) -> None:
+        if source_key == address(1):
+            assert next_has_begun.wait(30)
+        else:
+            next_has_begun.set()
+        copied(self, source, source_key, target_key)
+
+    monkeypatch.setattr(ObjectStore, "copy_from", copy)
+    chunks = [CopyChunk("part-0.parquet", start, 1) for start in range(2)]
+    counts = pa.Table.from_batches(copy_chunks(road, iter(chunks)))
+    assert counts.column("outcome").to_pylist() == ["copied", "copied"]
+    assert counts.column("chunk").to_pylist() == [chunk.name for chunk in chunks]

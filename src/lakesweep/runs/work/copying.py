@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import cast
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from lakesweep.runs.work.lookups import Known, look_up
 from lakesweep.runs.work.parts import PartWriter, sum_of
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import Crew, ObjectInfo, ObjectStore
+from lakesweep.storage.parallel import ordered_parallel
 
 logger = logging.getLogger(__name__)
 
@@ -79,37 +81,72 @@ class CopyRoad:
 def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
     marks, source, target = road.marks.open(), road.source.open(), road.target.open()
-    with Crew(_IN_FLIGHT) as crew:
-        copier = _Copier(source, target, crew, is_target_empty=road.is_target_empty)
-        # Chunks of one part come one after the other, and it may be large.
-        for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
-            rows = read_mark(marks.read(part))
-            for chunk in its_chunks:
-                some = rows.slice(chunk.start, chunk.rows)
-                outcomes = copier.copy(some.column("address").to_pylist())
-                yield _summary(road, chunk, some, outcomes)
+    with Crew(_IN_FLIGHT) as copiers, Crew(_IN_FLIGHT) as askers:
+        copier = _Copier(source, target, copiers, askers, is_target_empty=road.is_target_empty)
+        # While a chunk is copied, the next is looked up and the one before it verified; two are copied at a time, so
+        # that no connection waits for the last and largest objects of a chunk.
+        looked_up = _in_turn(copier.look_up, _batches(marks, chunks), 1)
+        copied = _in_turn(copier.copy, looked_up, 2)
+        for batch in _in_turn(copier.verify, copied, 1):
+            yield _summary(road, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A chunk on its way: what became of its objects so far, and those that are still to be copied or verified."""
+
+    chunk: CopyChunk
+    rows: pa.Table
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    originals: Sequence[ObjectInfo] = ()
+    before: Mapping[str, Known] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> list[str]:
+        return cast(list[str], self.rows.column("address").to_pylist())
+
+
+def _batches(marks: ObjectStore, chunks: Iterator[CopyChunk]) -> Iterator[_Batch]:
+    # Chunks of one part come one after the other, and it may be large.
+    for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
+        rows = read_mark(marks.read(part))
+        for chunk in its_chunks:
+            yield _Batch(chunk, rows.slice(chunk.start, chunk.rows))
+
+
+def _in_turn(
+    step: Callable[[_Batch], _Batch], batches: Iterator[_Batch], at_a_time: int
+) -> Iterator[_Batch]:
+    return (done for _, done in ordered_parallel(step, batches, at_a_time))
 
 
 class _Copier:
     """Copies objects under the same address, unless the same content is there already."""
 
     def __init__(
-        self, source: ObjectStore, target: ObjectStore, crew: Crew, *, is_target_empty: bool
+        self,
+        source: ObjectStore,
+        target: ObjectStore,
+        copiers: Crew,
+        askers: Crew,
+        *,
+        is_target_empty: bool,
     ) -> None:
-        self._source, self._target, self._crew = source, target, crew
+        self._source, self._target = source, target
+        self._copiers, self._askers = copiers, askers
         self._is_target_empty = is_target_empty
 
-    def copy(self, addresses: Sequence[str]) -> list[Outcome]:
-        """What became of each address."""
+    def look_up(self, batch: _Batch) -> _Batch:
+        """What there is to copy, and what is at its place already."""
         outcomes: dict[str, Outcome] = {}
         sane = []
-        for address in addresses:
+        for address in batch.addresses:
             if is_candidate(address):
                 sane.append(address)
             else:
                 outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"
         originals: list[ObjectInfo] = []
-        known = look_up(self._source, sane, self._crew, trust_absence=False)
+        known = look_up(self._source, sane, self._askers, trust_absence=False)
         for address, original in known.items():
             if isinstance(original, ObjectInfo):
                 originals.append(original)
@@ -117,26 +154,27 @@ class _Copier:
                 outcomes[address] = MISSING, "not in the source"
             else:
                 outcomes[address] = FAILED, original.message
-        outcomes |= self._copy(originals)
-        return [outcomes[address] for address in addresses]
-
-    def _copy(self, originals: Sequence[ObjectInfo]) -> dict[str, Outcome]:
         keys = [original.key for original in originals]
         before: dict[str, Known] = dict.fromkeys(keys)
         # Another attempt of this task may have been here; to copy again what it copied does no harm.
         if not self._is_target_empty:
-            before = look_up(self._target, keys, self._crew, trust_absence=True)
-        tried = self._crew.each(lambda o: self._tried(o, before[o.key]), originals)
-        outcomes = dict(zip(keys, tried, strict=True))
-        copied = [o for o in originals if outcomes[o.key] == (COPIED, "")]
-        # The store is asked again what it has now: that it answered a copy with a success is not enough.
-        after = look_up(
-            self._target, [original.key for original in copied], self._crew, trust_absence=False
-        )
-        verified = self._crew.each(lambda o: self._verified(o, after[o.key]), copied)
-        for original, outcome in zip(copied, verified, strict=True):
-            outcomes[original.key] = outcome
-        return outcomes
+            before = look_up(self._target, keys, self._askers, trust_absence=True)
+        return replace(batch, outcomes=outcomes, originals=originals, before=before)
+
+    def copy(self, batch: _Batch) -> _Batch:
+        """What could be copied is left to verify."""
+        tried = self._copiers.each(lambda o: self._tried(o, batch.before[o.key]), batch.originals)
+        outcomes = dict(zip((o.key for o in batch.originals), tried, strict=True))
+        copied = [o for o in batch.originals if outcomes[o.key] == (COPIED, "")]
+        return replace(batch, outcomes=batch.outcomes | outcomes, originals=copied)
+
+    def verify(self, batch: _Batch) -> _Batch:
+        """The store is asked again what it has now: that it answered a copy with a success is not enough."""
+        keys = [original.key for original in batch.originals]
+        after = look_up(self._target, keys, self._askers, trust_absence=False)
+        verified = self._askers.each(lambda o: self._verified(o, after[o.key]), batch.originals)
+        outcomes = dict(zip(keys, verified, strict=True))
+        return replace(batch, outcomes=batch.outcomes | outcomes, originals=())
 
     def _tried(self, original: ObjectInfo, before: Known) -> Outcome:
         """COPIED where a copy was made, which is still to be verified."""
@@ -203,17 +241,16 @@ def _digest(store: ObjectStore, key: str) -> bytes:
     return digest.digest()
 
 
-def _summary(
-    road: CopyRoad, chunk: CopyChunk, rows: pa.Table, outcomes: list[Outcome]
-) -> pa.RecordBatch:
-    addresses = rows.column("address").to_pylist()
+def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
+    addresses = batch.addresses
+    outcomes = [batch.outcomes[address] for address in addresses]
     summary = []
     for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):
         mine = [number for number, (found, _) in enumerate(outcomes) if found == outcome]
-        some = rows.take(pa.array(mine, pa.int64()))
+        some = batch.rows.take(pa.array(mine, pa.int64()))
         summary.append(
             {
-                "chunk": chunk.name,
+                "chunk": batch.chunk.name,
                 "outcome": outcome,
                 "objects": len(mine),
                 "bytes": sum_of(some, "size_bytes"),
