@@ -18,7 +18,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "spark" / "jars").mkdir(parents=True)
     (tmp_path / "spark" / "jars" / "spark-core.jar").write_bytes(b"jar")
     monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LAKESWEEP_CACHE", str(tmp_path / "cache"))
     return tmp_path / "spark"
 
 
