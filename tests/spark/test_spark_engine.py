@@ -22,7 +22,8 @@ from lakesweep.domain.location import Location
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.formats.tables import read_mark
+from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.runs import ordering
 from lakesweep.runs.judging import Judged, _add_up
 from lakesweep.runs.work.candidates import ListedPart, read_candidates
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
@@ -216,3 +217,24 @@ def test_meeting_agrees_with_a_plain_anti_join(
     plain = listed.join(references, on="address", how="left_anti").select(F.col("address"))
     assert found == {row["address"] for row in plain.collect()}
     assert judged.tallies == _judged(InProcessEngine(), target, names, live, expired).tallies
+
+
+def test_the_rows_of_many_parts_are_put_in_order_by_executors(
+    spark: SparkSession, lake: tuple[Target, list[str], list[str], list[str]]
+) -> None:
+    """A mark too large for the driver: its partitions follow each other, and hold every row once."""
+    target, names, _, _ = lake
+    parts = []
+    for number in range(5):
+        writer = PartWriter(target.open(), "mark/", "part", MARK_SCHEMA)
+        rows = [{"address": name, "size_bytes": 3} for name in names[number::5]]
+        writer.add(pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA))
+        parts += writer.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ordering, "_ROWS_PER_PARTITION", 1000)
+        where, ordered = ordering.in_order(SparkEngine(spark), target, target, "work/", parts)
+    tables = [read_mark(where.open().read(part.key)) for part in ordered]
+    found = [address for table in tables for address in table.column("address").to_pylist()]
+    assert found == sorted(names)
+    assert len(ordered) == 3
+    assert min(part.rows for part in ordered) > 900

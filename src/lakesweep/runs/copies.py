@@ -13,6 +13,7 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
 from lakesweep.runs.accounts import parse_parts
+from lakesweep.runs.ordering import in_order
 from lakesweep.runs.work.copying import (
     COPIED_SCHEMA,
     MISSING,
@@ -76,8 +77,9 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
-    road = replace(road, is_target_empty=_is_empty(road.target.open()))
     asked = sum(part.rows for part in parts)
+    marks, parts = in_order(engine, road.marks, road.work, road.folder, parts)
+    road = replace(road, marks=marks, is_target_empty=_is_empty(road.target.open()))
     # Few objects are spread over all slots, many are not held in one task's memory.
     size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))
     size = min(max(size, _FEWEST_ROWS_PER_CHUNK), _MOST_ROWS_PER_CHUNK)

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.errors import StorageError
-from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.formats.tables import read_mark
 from lakesweep.runs.work.lookups import Known, look_up
-from lakesweep.runs.work.parts import PartWriter, sum_of
+from lakesweep.runs.work.parts import sum_of, written_parts
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import Crew, ObjectInfo, ObjectStore
 from lakesweep.storage.parallel import ordered_parallel
@@ -255,14 +255,7 @@ def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
                 "objects": len(mine),
                 "bytes": sum_of(some, "size_bytes"),
                 "example": f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip(),
-                "written": _write(road, outcome, some),
+                "written": written_parts(road.work.open(), road.folder, outcome, some),
             }
         )
     return pa.RecordBatch.from_pylist(summary, schema=COPIED_SCHEMA)
-
-
-def _write(road: CopyRoad, outcome: str, rows: pa.Table) -> str:
-    writer = PartWriter(road.work.open(), road.folder, outcome, MARK_SCHEMA)
-    for batch in rows.to_batches():
-        writer.add(batch)
-    return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())

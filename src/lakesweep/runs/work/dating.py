@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.suspects import Suspects
 from lakesweep.runs.work.target import Target
 
@@ -80,6 +80,5 @@ def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, objec
     if not rows:
         return ""
     stem = "garbage" if verdict in (OLD, EXPIRED) else verdict
-    writer = PartWriter(target.open(), folder, stem, MARK_SCHEMA)
-    writer.add(pa.RecordBatch.from_pylist(rows, schema=MARK_SCHEMA))
-    return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
+    table = pa.Table.from_pylist(rows, schema=MARK_SCHEMA)
+    return written_parts(target.open(), folder, stem, table)

@@ -20,7 +20,7 @@ from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.suspects import MOST_SUSPECTS, Suspects
 from lakesweep.runs.work.target import Target
 
@@ -170,7 +170,6 @@ class Judge:
         places = places[pc.sort_indices(addresses).to_numpy()]
         picked = rows.take(pa.array(places))
         reasons = np.where(expired[places], "expired", "unreferenced")
-        writer = PartWriter(self.target.open(), self.folder, stem, MARK_SCHEMA)
         marked = pa.Table.from_arrays(
             [
                 picked.column("address"),
@@ -185,9 +184,7 @@ class Judge:
             ],
             schema=MARK_SCHEMA,
         )
-        for batch in marked.to_batches():
-            writer.add(batch)
-        return "\n".join(f"{p.key} {p.rows} {p.bytes}" for p in writer.close())
+        return written_parts(self.target.open(), self.folder, stem, marked)
 
 
 def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[pa.Table, Hashes, int, int]:

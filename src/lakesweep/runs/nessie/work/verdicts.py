@@ -20,7 +20,7 @@ from lakesweep.formats.hashing import hash_addresses
 from lakesweep.runs.nessie.work import candidates as cand
 from lakesweep.runs.nessie.work import references as refs
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
-from lakesweep.runs.work.parts import PartWriter
+from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.target import Target
 
 Mask = npt.NDArray[np.bool_]
@@ -112,11 +112,8 @@ class FileJudge:
         }
 
     def _write(self, rows: pa.Table, mask: Mask, stem: str) -> str:
-        writer = PartWriter(self.work.open(), self.folder, stem, FILE_SCHEMA)
         chosen = rows.filter(pa.array(mask)).select(FILE_SCHEMA.names).sort_by("uri")
-        for batch in chosen.cast(FILE_SCHEMA).to_batches():
-            writer.add(batch)
-        return "\n".join(f"{part.key} {part.rows} {part.bytes}" for part in writer.close())
+        return written_parts(self.work.open(), self.folder, stem, chosen.cast(FILE_SCHEMA))
 
 
 def _each_once(rows: pa.Table) -> tuple[pa.Table, tuple[int, int]]:
