@@ -33,11 +33,10 @@ def in_order(
 ) -> tuple[Target, Sequence[Part]]:
     """The same rows in parts that follow each other, and where those are: in `folder` of `work`.
 
-    What is in one part already, or too little to matter, stays where it is.
+    Too few to matter stay where they are.
     """
-    parts = [part for part in parts if part.rows]
     asked = sum(part.rows for part in parts)
-    if len(parts) < 2 or asked < _FEWEST_ROWS:
+    if asked < _FEWEST_ROWS:
         return marks, parts
     write = InOrder(work, folder)
     if asked <= _ROWS_PER_PARTITION:
