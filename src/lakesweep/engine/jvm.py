@@ -51,14 +51,18 @@ class AheadJvm:
             environment[SOCKET_VARIABLE] = path
             self._workers = _start_workers(path)
         submit = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-        self._process = subprocess.Popen(
-            [home / "bin" / "spark-submit", *words, *submit],
-            stdin=subprocess.PIPE,  # the JVM ends when it closes
-            stdout=2,  # our own stdout has results
-            env=environment,
-            # Ctrl-C is for this process, which tells the JVM what to do about it.
-            preexec_fn=_ignore_interrupts,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [home / "bin" / "spark-submit", *words, *submit],
+                stdin=subprocess.PIPE,  # the JVM ends when it closes
+                stdout=2,  # our own stdout has results
+                env=environment,
+                # Ctrl-C is for this process, which tells the JVM what to do about it.
+                preexec_fn=_ignore_interrupts,
+            )
+        except OSError:
+            self._end(self._workers)
+            raise
 
     @contextlib.contextmanager
     def offered(self) -> Iterator[None]:
@@ -83,10 +87,13 @@ class AheadJvm:
 
     def abandon(self) -> None:
         """End it now."""
-        for process in (self._process, self._workers):
+        self._end(self._process, self._workers)
+
+    def _end(self, *processes: subprocess.Popen[bytes] | None) -> None:
+        for process in processes:
             if process is not None:
-                process.kill()
-                process.wait()
+                with process:
+                    process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
