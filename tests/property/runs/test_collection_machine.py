@@ -30,6 +30,7 @@ from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import PartlySweptError, StorageError
 from lakesweep.formats.tables import read_mark
+from lakesweep.runs import ordering
 from lakesweep.runs.copies import copy_parts
 from lakesweep.runs.paths import MarkId, events_folder, mark_folder
 from lakesweep.runs.record import RunRecord
@@ -369,6 +370,9 @@ def test_collections_never_lose_what_a_reference_reaches() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         Collection.backup_root = folder / "backups"
         Collection.lake = stack.enter_context(EmbeddedLake(folder / "lake"))
+        # Backups as small as these would be copied in the order of their mark.
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(ordering, "_FEWEST_ROWS", 1)
         run_state_machine_as_test(
             Collection,
             settings=settings(
