@@ -84,4 +84,5 @@ def _bounds(engine: Engine, marks: Target, parts: Sequence[Part], partitions: in
         tasks_for(len(parts), engine.slots, at_most=_MOST_TASKS),
     )
     samples = sorted(engine.collect(scatter).column("address").to_pylist())
-    return [samples[number * len(samples) // partitions] for number in range(1, partitions)]
+    cuts = [number * len(samples) // partitions for number in range(1, partitions)]
+    return [samples[cut] for cut in cuts] if samples else []

@@ -91,6 +91,19 @@ def test_a_row_that_gets_lost_on_the_way_is_noticed(
 
 
 @pytest.mark.usefixtures("few_matter")
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_a_mark_that_has_been_emptied_meanwhile_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """No row is there to begin with; that is doubt, and no crash."""
+    monkeypatch.setattr(ordering, "_ROWS_PER_PARTITION", at_once)
+    marks, work = container(), container()
+    (part,) = written(marks, [[]])
+    with pytest.raises(UnsafeToSweepError, match="2 rows of the mark were put in order, 0 came"):
+        in_order(InProcessEngine(), marks, work, FOLDER, [Part(part.key, 2, 2)])
+
+
+@pytest.mark.usefixtures("few_matter")
 def test_a_damaged_part_is_an_error() -> None:
     """Nothing is put in order without it."""
     marks, work = container(), container()

@@ -66,7 +66,7 @@ class InOrder:
         both = [unpack_rows(cells, _ROWS, MARK_SCHEMA) for cells in (some, others)]
         rows = _sorted(pa.concat_tables(both))
         row = {
-            "first": rows.column("address")[0].as_py(),
+            "first": pc.min(rows.column("address")).as_py(),
             "written": written_parts(self.work.open(), self.folder, "ordered", rows),
         }
         return pa.Table.from_pylist([row], schema=ORDERED_SCHEMA)
