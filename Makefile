@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHON
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real real-parts lint types format bench bench-full docs clean
+.PHONY: help setup demo test test-fast test-real mutations real-parts lint types format bench bench-full docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ test-fast: setup  ## unit and property tests, no JVM
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m real $(ARGS)
+
+mutations: setup  ## put known mistakes into a copy of the source one by one; each must make a named test fail
+	$(BIN)/python tools/mutations.py $(ARGS)
 
 real-parts: setup  ## build and install those servers into the cache folder (Go, npm, Maven and apt needed; minutes, once)
 	@$(BIN)/python tools/real_parts.py

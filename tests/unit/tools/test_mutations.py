@@ -1,0 +1,102 @@
+"""Every listed mistake still fits the source, and the tool tells a caught one from one that nobody noticed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    """tools/mutations.py as a module."""
+    spec = importlib.util.spec_from_file_location("mutations_tool", ROOT / "tools" / "mutations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_listed_mistake_fits_the_source(tool: ModuleType) -> None:
+    """A text that is gone, or a test that was renamed, would let `make mutations` try nothing."""
+    mistakes = tool.read_mistakes(ROOT)
+    stale = [f"{m.list_name}: {m.name}: {c}" for m in mistakes for c in m.complaints(ROOT)]
+    assert stale == []
+
+
+def test_no_two_mistakes_share_a_name(tool: ModuleType) -> None:
+    """A name chooses one mistake."""
+    names = [m.name for m in tool.read_mistakes(ROOT)]
+    assert sorted(set(names)) == sorted(names)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A source of one function, one test that looks at it, and one that does not."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "ages.py").write_text("def is_old(age):\n    return age > 3\n")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "tests" / "mutations").mkdir(parents=True)
+    (tmp_path / "tests" / "test_ages.py").write_text(
+        "from ages import is_old\n\n\n"
+        "def test_edge():\n    assert not is_old(3)\n\n\n"
+        "def test_nothing():\n    assert is_old(5)\n\n\n"
+        "def test_failing():\n    assert is_old(1)\n"
+    )
+    return tmp_path
+
+
+def list_mistake(tree: Path, find: str, replace: str, test: str) -> None:
+    (tree / "tests" / "mutations" / "ages.toml").write_text(
+        f"[[mistake]]\nname = 'three counts as old'\nfile = 'src/ages.py'\nfind = '''{find}'''\n"
+        f"replace = '''{replace}'''\ntests = ['tests/test_ages.py::{test}']\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("find", "replace", "test", "status", "said"),
+    [
+        ("age > 3", "age >= 3", "test_edge", 0, "caught"),
+        ("age > 3", "age >= 3", "test_nothing", 1, "SURVIVED"),
+        ("age > 4", "age >= 4", "test_edge", 1, "STALE"),
+        ("age", "years", "test_edge", 1, "STALE"),
+        ("age > 3", "age > 3", "test_edge", 1, "STALE"),
+        ("age > 3", "age >= 3", "test_renamed", 1, "STALE"),
+        ("age > 3", "age >", "test_edge", 1, "BROKEN"),
+        ("def is_old", "def is_new", "test_edge", 1, "BROKEN"),
+        ("age > 3", "age >= 3", "test_failing", 2, "without any mistake"),
+    ],
+)
+def test_only_a_failed_test_counts_as_noticed(
+    tool: ModuleType,
+    tree: Path,
+    capsys: pytest.CaptureFixture[str],
+    find: str,
+    replace: str,
+    test: str,
+    status: int,
+    said: str,
+) -> None:
+    """Passing tests, a text that is not there once, and a source that can't be imported are all failures of the list."""
+    list_mistake(tree, find, replace, test)
+    assert tool.main([], tree) == status
+    assert said in capsys.readouterr().out
+    assert (tree / "src" / "ages.py").read_text() == "def is_old(age):\n    return age > 3\n"
+
+
+def test_mistakes_are_chosen_by_list_and_by_words(
+    tool: ModuleType, tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A word that fits nothing is no success."""
+    list_mistake(tree, "age > 3", "age >= 3", "test_edge")
+    assert tool.main(["--list", "ages"], tree) == 0
+    assert tool.main(["--list", "counts as"], tree) == 0
+    assert capsys.readouterr().out == "ages: three counts as old\n" * 2
+    assert tool.main(["lakefs"], tree) == 2
