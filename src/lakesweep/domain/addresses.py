@@ -20,6 +20,7 @@ __all__ = [
     "KeyKind",
     "KeyShape",
     "ProtectedReason",
+    "candidate_pattern",
     "classify_key",
     "is_candidate",
     "slice_of",
@@ -35,7 +36,8 @@ _SHARDS = r"(?:![0-9A-Za-z]{0,16}/(?:!?[0-9A-Za-z]{1,16}/){0,4})?"
 SLICE_PATTERN = rf"^{_XID}$"
 DATA_CANDIDATE_PATTERN = rf"^data/{_SHARDS}{_XID}/{_OBJECT}$"
 # Repositories from before slices kept objects at the root of the namespace, named by 32 hex digits. Such names were
-# never written below data/, so there they count as foreign.
+# never written below data/, so there they count as foreign. Any tool names files like that, so at the root they count
+# only in a repository whose own commits hold such addresses.
 ROOT_CANDIDATE_PATTERN = r"^[0-9a-f]{32}$"
 CANDIDATE_PATTERN = rf"(?:{DATA_CANDIDATE_PATTERN})|(?:{ROOT_CANDIDATE_PATTERN})"
 
@@ -75,7 +77,8 @@ PROTECTED_PATTERNS: tuple[tuple[ProtectedReason, str], ...] = (
     (ProtectedReason.FOREIGN_FOLDER, r"(?s)^.*$"),
 )
 
-_CANDIDATE = re.compile(CANDIDATE_PATTERN)
+_DATA_CANDIDATE = re.compile(DATA_CANDIDATE_PATTERN)
+_ROOT_CANDIDATE = re.compile(ROOT_CANDIDATE_PATTERN)
 _FOREIGN_REPOSITORY = re.compile(FOREIGN_REPOSITORY_PATTERN)
 _PROTECTED = tuple((reason, re.compile(pattern)) for reason, pattern in PROTECTED_PATTERNS)
 _SLICE = re.compile(SLICE_PATTERN)
@@ -92,25 +95,38 @@ class KeyShape:
 _CANDIDATE_SHAPE = KeyShape(KeyKind.CANDIDATE)
 
 
-def classify_key(key: str, *, is_odd: bool = False) -> KeyShape:
-    """The shape of a key relative to the storage namespace. `is_odd` comes from the listing and always protects."""
+def candidate_pattern(*, root_names: bool) -> str:
+    """The pattern of names that may be deleted, with or without those at the root."""
+    return CANDIDATE_PATTERN if root_names else DATA_CANDIDATE_PATTERN
+
+
+def classify_key(key: str, *, is_odd: bool = False, root_names: bool = False) -> KeyShape:
+    """The shape of a key relative to the storage namespace. `is_odd` comes from the listing and always protects.
+
+    `root_names` says that the repository's commits hold addresses at the root.
+    """
     if _FOREIGN_REPOSITORY.fullmatch(key):
         return KeyShape(KeyKind.FOREIGN_REPOSITORY, ProtectedReason.OTHER_REPOSITORY)
     if is_odd:
         return KeyShape(KeyKind.PROTECTED, ProtectedReason.ODD_KEY)
-    if _CANDIDATE.fullmatch(key):
+    if is_candidate(key, root_names=root_names):
         return _CANDIDATE_SHAPE
     reason = next(reason for reason, pattern in _PROTECTED if pattern.fullmatch(key))
     return KeyShape(KeyKind.PROTECTED, reason)
 
 
-def is_candidate(key: str) -> bool:
-    """Whether the key has a shape that lakeFS gives to data objects; asked again just before each delete."""
-    return _CANDIDATE.fullmatch(key) is not None
+def is_candidate(key: str, *, root_names: bool = False) -> bool:
+    """Whether the key has a shape that lakeFS gives to data objects; asked again just before each delete.
+
+    `root_names` says that the repository's commits hold addresses at the root.
+    """
+    if _DATA_CANDIDATE.fullmatch(key):
+        return True
+    return root_names and _ROOT_CANDIDATE.fullmatch(key) is not None
 
 
 def slice_of(key: str) -> str | None:
     """The slice that a data object lies in; None for objects at the root and for anything that is no candidate."""
-    if not key.startswith("data/") or not is_candidate(key):
+    if not is_candidate(key):
         return None
     return key.rsplit("/", 2)[1]

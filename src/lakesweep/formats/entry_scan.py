@@ -51,35 +51,37 @@ def scan_hashes(
     hashes: npt.NDArray[np.uint64],
     full_ends: Ints,
     full: Bytes,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Hash relative addresses, and collect full ones as they are.
 
-    Returns (number of records or a fault, number of full addresses, index of the block, byte in it).
+    Returns (number of records or a fault, number of full addresses, number of names at the root, index of the block,
+    byte in it).
     """
     relative_count = 0
+    root_count = 0
     full_count = 0
     full_size = 0
     last_key_size = -1
     for number in range(offsets.size):
         size = unpack_block(data, offsets[number], lengths[number], block)
         if size < 0:
-            return size, 0, number, -1
+            return size, 0, 0, number, -1
         found, last_key_size, _, where = walk_block(
             block, size, last_key, last_key_size, False, block, 0, walk[0], walk[1], walk[2]
         )
         if found < 0:
-            return found, 0, number, where
+            return found, 0, 0, number, where
         if found > hashes.size - relative_count - full_count:
-            return _TOO_MANY, 0, number, -1
+            return _TOO_MANY, 0, 0, number, -1
         for i in range(found):
             status = read_value(block, walk[1, i], walk[2, i], found_in_entry)
             if status < 0:
-                return status, 0, number, walk[1, i]
+                return status, 0, 0, number, walk[1, i]
             start = found_in_entry[ADDRESS_START]
             length = found_in_entry[ADDRESS_SIZE]
             if _is_full(block, start, length, found_in_entry[ADDRESS_TYPE]):
                 if full_size + length > full.size:
-                    return _TOO_MANY, 0, number, start
+                    return _TOO_MANY, 0, 0, number, start
                 copy_bytes(block, start, length, full, full_size)
                 full_size += length
                 full_ends[full_count] = full_size
@@ -87,7 +89,8 @@ def scan_hashes(
             else:
                 hashes[relative_count] = xxh64(block, start, length)
                 relative_count += 1
-    return relative_count + full_count, full_count, -1, -1
+                root_count += _is_root_name(block, start, length)
+    return relative_count + full_count, full_count, root_count, -1, -1
 
 
 @jitted
@@ -240,6 +243,18 @@ def _field_bounds(block: Bytes, pos: int, end: int, wire: int) -> tuple[int, int
     if pos < 0 or length < 0 or length > end - pos:
         return -1, 0
     return pos, length
+
+
+@jitted
+def _is_root_name(block: Bytes, start: int, length: int) -> bool:
+    """Whether an address is 32 hex digits, as servers named objects at the root before there were slices."""
+    if length != 32:
+        return False
+    for i in range(length):
+        byte = block[start + i]
+        if not (48 <= byte <= 57 or 97 <= byte <= 102):
+            return False
+    return True
 
 
 @jitted

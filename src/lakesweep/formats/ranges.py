@@ -56,12 +56,14 @@ ADDRESSES_SCHEMA = pa.schema(
 class RangeHashes:
     """What a range refers to: hashes of its relative addresses, and its full addresses as they stand.
 
-    `count` = number of hashes + number of full addresses = number of records.
+    `count` = number of hashes + number of full addresses = number of records. `root_names` of the relative addresses
+    are names at the root of the namespace.
     """
 
     count: int
     hashes: npt.NDArray[np.uint64]
     full_addresses: list[str]
+    root_names: int
 
 
 def open_range(data: bytes, *, expected_count: int | None = None, entity: bytes = b"") -> Table:
@@ -86,7 +88,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
     full_ends = np.empty(capacity, np.int64)
     full = np.empty(scratch.total_size, np.uint8)
     with np.errstate(over="ignore"):
-        count, full_count, number, within = scan_hashes(
+        count, full_count, root_names, number, within = scan_hashes(
             table.data,
             table.block_offsets,
             table.block_lengths,
@@ -102,7 +104,10 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
         raise fault_error(count, "a data block", int(table.block_offsets[number]), within)
     table.check_count(count)
     return RangeHashes(
-        count, hashes[: count - full_count], _decode_addresses(full, full_ends[:full_count])
+        count,
+        hashes[: count - full_count],
+        _decode_addresses(full, full_ends[:full_count]),
+        root_names,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import EMPTY, Tally, Totals
 from lakesweep.engine.tasks import Scatter, tasks_for
@@ -54,6 +55,15 @@ class Found:
     dated: dict[str, Tally]
     suspects: Suspects
     notes: tuple[str, ...]
+
+    @property
+    def protected_names(self) -> dict[str, list[str]]:
+        """A few names for each reason to protect."""
+        names = dict(self.listed.examples) if self.listed else {}
+        if self.judged.foreign_at_root:
+            reason = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
+            names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
+        return names
 
     def totals(self, kept: list[Part]) -> Totals:
         """The account of every listed object. Candidates that no listing brought are no part of it."""

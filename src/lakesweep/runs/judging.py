@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,6 +56,10 @@ class Judged:
     ]  # ranges read afresh: where their hashes are now, and how many
     dead_canaries: Hashes
     staged_rows: int
+    root_names: (
+        bool  # whether commits hold addresses that a server gave at the root of the namespace
+    )
+    foreign_at_root: tuple[str, ...]  # protected for that reason: a few of them
     suspects: Suspects
 
 
@@ -69,7 +73,35 @@ def judge_candidates(
     expected_candidates: int,
     cache_folder: str,
 ) -> Judged:
-    """Run the anti-join. The expected sizes only choose the number of partitions."""
+    """Run the anti-join. The expected sizes only choose the number of partitions.
+
+    Names at the root are protected at first. Where commits turn out to hold such addresses, all is judged once more.
+    """
+    judge_once = partial(
+        _judge_once,
+        context,
+        candidates=candidates,
+        expected_references=expected_references,
+        expected_candidates=expected_candidates,
+        cache_folder=cache_folder,
+    )
+    judged = judge_once(references, judge)
+    if judged.foreign_at_root and judged.root_names:
+        packs = {range_id: pack for range_id, (pack, _) in judged.packs.items()}
+        judged = judge_once(_with_packs(references, packs), replace(judge, root_names=True))
+    return judged
+
+
+def _judge_once(
+    context: RunContext,
+    references: Sequence[Reference],
+    judge: Judge,
+    *,
+    candidates: Sequence[Candidate],
+    expected_references: int,
+    expected_candidates: int,
+    cache_folder: str,
+) -> Judged:
     slots = context.engine.slots
     partitions = max(
         math.ceil(expected_candidates / _CANDIDATES_PER_PARTITION),
@@ -95,6 +127,16 @@ def judge_candidates(
     judge = replace(judge, most_suspects=2 * MOST_SUSPECTS // partitions)
     met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
     return _add_up(met, references, candidates)
+
+
+def _with_packs(references: Sequence[Reference], packs: Mapping[RangeId, str]) -> list[Reference]:
+    """The same references, where ranges that were just read come out of the cache."""
+    return [
+        replace(item, pack=packs.get(item.range_id, item.pack))
+        if isinstance(item, RangeReference)
+        else item
+        for item in references
+    ]
 
 
 def deal_references(references: Sequence[Reference], tasks: int) -> list[int]:
@@ -129,7 +171,8 @@ def _add_up(
     sums = sums_of(met)
     counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
     _check_references(counts, references, sums)
-    _check_candidates(counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA), candidates, sums)
+    candidate_counts = counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA)
+    _check_candidates(candidate_counts, candidates, sums)
     dead = [
         np.frombuffer(blob, dtype=np.uint64) for blob in met.column("dead_canaries").to_pylist()
     ]
@@ -150,6 +193,10 @@ def _add_up(
         dead_canaries=np.concatenate(dead) if dead else np.empty(0, dtype=np.uint64),
         staged_rows=sum(row["entries"] for row in counts if row["item"].startswith("staged:")),
         suspects=Suspects.union(met.column("suspects").to_pylist()),
+        root_names=any(row["root_names"] for row in (*counts, *candidate_counts)),
+        foreign_at_root=tuple(
+            n for some in met.column("foreign_at_root").to_pylist() for n in some
+        ),
     )
 
 

@@ -236,7 +236,7 @@ def _record(
         mark=context.store.root.child(mark_folder(plan.mark_id)).uri,
         versions=versions(context),
         notes=(*live.notes, *found.notes),
-        protected=found.listed.examples if found.listed else {},
+        protected=found.protected_names,
     )
     return record.counted(
         {name: tally.objects for name, tally in counted.items()},

@@ -216,7 +216,7 @@ class _Sweep:
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
         parts = authorised.parts
         not_after = authorised.read_at + self._context.margins.delete_not_after
-        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK)
+        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK, root_names=authorised.root_names)
         folders = LedgerFolders(
             ledger=RunFolder(self._plan.run_id).ledger,
             deleted=events_folder(self._order(), "gone", self._plan.run_id),

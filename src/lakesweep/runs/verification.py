@@ -43,6 +43,7 @@ class Authorised:
     revived_names: tuple[str, ...]
     revived_parts: list[Part]
     refused: Tally  # of the wrong shape, or too young: a plan that was edited by hand
+    root_names: bool  # whether the repository's commits hold addresses at the root
     absent: list[
         Part
     ]  # not in the store any more, and no sweep of this plan is known to have deleted them
@@ -107,6 +108,7 @@ def verify_plan(
         revived_names=_names(context, revived_parts),
         revived_parts=revived_parts,
         refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
+        root_names=judged.root_names,
         absent=absent,
     )
 

@@ -7,7 +7,7 @@ once: what a trouble did is then told from what is missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,12 @@ from pathlib import Path
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Engine
+from lakesweep.formats.entries import Entry
+from lakesweep.formats.identity import entry_identity
+from lakesweep.formats.metaranges import write_metarange
+from lakesweep.formats.ranges import write_ranges
 from lakesweep.formats.tables import read_mark
+from lakesweep.formats.values import join_value
 from lakesweep.runs.collect import run_gc, run_mark, run_sweep
 from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.runs.lease import FOLDER as LEASES
@@ -123,6 +128,35 @@ class Scene:
         at = self.lake.clock.now - timedelta(days=days_ago)
         self.container.objects[f"ns/{key}"] = replace(stored, last_modified=at)
         return key
+
+    def commit_entries(self, branch: str, entries: Mapping[str, Entry]) -> str:
+        """A commit of just these entries, on a new branch, as servers of any age may have made it."""
+        records = [
+            (
+                path.encode(),
+                join_value(
+                    entry_identity(
+                        size=entry.size, e_tag=entry.e_tag, metadata={}, content_type=""
+                    ),
+                    entry.encode(),
+                ),
+            )
+            for path, entry in sorted(entries.items())
+        ]
+        ranges = list(write_ranges(records))
+        meta_range_id, data = write_metarange(ranges)
+        for written in ranges:
+            self.put(f"_lakefs/{written.id}", written.data)
+        self.put(f"_lakefs/{meta_range_id}", data)
+        self.user.branch(branch, "main")
+        return str(
+            self.user._ask(
+                "POST",
+                f"/branches/{branch}/commits",
+                params={"source_metarange": meta_range_id},
+                json={"message": "entries"},
+            ).json()["id"]
+        )
 
     # -- what happened to it
 

@@ -17,11 +17,7 @@ import pytest
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.identity import entry_identity
-from lakesweep.formats.metaranges import write_metarange
-from lakesweep.formats.ranges import write_ranges
 from lakesweep.formats.tables import read_uncommitted, write_uncommitted
-from lakesweep.formats.values import join_value
 from lakesweep.formats.xid import new_xid
 from lakesweep.runs.collect import run_gc, run_mark
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest, What
@@ -298,30 +294,15 @@ def test_full_addresses_inside_the_namespace_are_live_in_every_spelling(
     scene = make_scene()
     folder = scene.live["base"].rsplit("/", 1)[0]
     at = scene.lake.clock.now - timedelta(days=20)
-    records = []
+    entries = {"outside": Entry("mem://elsewhere/x", at, 5, "e", address_type=AddressType.FULL)}
     for number, spelling in enumerate(SPELLINGS):
         key = scene.put(f"{folder}/{new_xid(at)}", b"linked by its full address", days_ago=20)
         scene.live[spelling] = key
         address = spelling.format(
             name=scene.name, upper=scene.name.upper(), key=key, quoted=key.replace("a", "%61")
         )
-        entry = Entry(address, at, 5, "e", address_type=AddressType.FULL)
-        identity = entry_identity(size=5, e_tag="e", metadata={}, content_type="")
-        records.append((f"full-{number}".encode(), join_value(identity, entry.encode())))
-    outside = Entry("mem://elsewhere/x", at, 5, "e", address_type=AddressType.FULL)
-    records.append((b"outside", join_value(identity, outside.encode())))
-    ranges = list(write_ranges(records))
-    meta_range_id, data = write_metarange(ranges)
-    for written in ranges:
-        scene.put(f"_lakefs/{written.id}", written.data)
-    scene.put(f"_lakefs/{meta_range_id}", data)
-    scene.user._ask("POST", "/branches", json={"name": "full", "source": "main"})
-    scene.user._ask(
-        "POST",
-        "/branches/full/commits",
-        params={"source_metarange": meta_range_id},
-        json={"message": "full addresses"},
-    )
+        entries[f"full-{number}"] = Entry(address, at, 5, "e", address_type=AddressType.FULL)
+    scene.commit_entries("full", entries)
     scene.keep_as_is()
     scene.gc()
     assert not scene.left()

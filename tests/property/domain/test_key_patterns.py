@@ -14,6 +14,7 @@ from lakesweep.domain.addresses import (
     PROTECTED_PATTERNS,
     ROOT_CANDIDATE_PATTERN,
     KeyKind,
+    candidate_pattern,
     classify_key,
     is_candidate,
     slice_of,
@@ -42,24 +43,24 @@ def matches(pattern: str, key: str) -> bool:
     return pc.match_substring_regex(pa.array([key]), pattern)[0].as_py()
 
 
-def by_arrow(key: str):
+def by_arrow(key: str, root_names: bool):
     """The same decision as `classify_key`, taken with Arrow."""
     if matches(FOREIGN_REPOSITORY_PATTERN, key):
         return KeyKind.FOREIGN_REPOSITORY, None
-    if matches(CANDIDATE_PATTERN, key):
+    if matches(candidate_pattern(root_names=root_names), key):
         return KeyKind.CANDIDATE, None
     return KeyKind.PROTECTED, next(r for r, pattern in PROTECTED_PATTERNS if matches(pattern, key))
 
 
-@given(keys)
-@example("data/gcoca17haabs73f2gtq0/cnnj2kqs3bo4lk9dl9dg\n")
-@example("b0c968736d8f42a2b1c6284835f08226\n")
-@example("dummy\n")
-@example("data/a\nb/dummy")
-def test_arrow_and_python_agree_on_every_key(key):
+@given(keys, st.booleans())
+@example("data/gcoca17haabs73f2gtq0/cnnj2kqs3bo4lk9dl9dg\n", False)
+@example("b0c968736d8f42a2b1c6284835f08226\n", True)
+@example("dummy\n", False)
+@example("data/a\nb/dummy", False)
+def test_arrow_and_python_agree_on_every_key(key, root_names):
     """Line ends, unicode and look-alikes included."""
-    shape = classify_key(key)
-    kind, reason = by_arrow(key)
+    shape = classify_key(key, root_names=root_names)
+    kind, reason = by_arrow(key, root_names)
     assert shape.kind is kind
     if kind is KeyKind.PROTECTED:
         assert shape.reason is reason
@@ -69,8 +70,9 @@ def test_arrow_and_python_agree_on_every_key(key):
 def test_a_candidate_is_one_of_the_two_shapes_and_never_foreign(key):
     """Nothing is both ours to delete and a mark of somebody else's repository."""
     data, root = matches(DATA_CANDIDATE_PATTERN, key), matches(ROOT_CANDIDATE_PATTERN, key)
-    assert is_candidate(key) == (data or root) == matches(CANDIDATE_PATTERN, key)
-    assert not (is_candidate(key) and matches(FOREIGN_REPOSITORY_PATTERN, key))
+    assert is_candidate(key) == data
+    assert is_candidate(key, root_names=True) == (data or root) == matches(CANDIDATE_PATTERN, key)
+    assert not ((data or root) and matches(FOREIGN_REPOSITORY_PATTERN, key))
     assert (slice_of(key) is not None) == data
 
 

@@ -23,14 +23,23 @@ SIGNATURE = "Zx_-09azAZ" + "a" * 33
         f"data/{SLICE}/{OBJECT}",
         f"data/{SLICE}/{OBJECT},{SIGNATURE}",
         f"data/!ab/c/{SLICE}/{OBJECT}",
-        "b0c968736d8f42a2b1c6284835f08226",
     ],
 )
 def test_what_lakefs_writes_is_a_candidate(key):
-    """Slices, signed addresses, shards, and the old names at the root."""
+    """Slices, signed addresses, shards."""
     assert classify_key(key).kind is KeyKind.CANDIDATE
     assert classify_key(key).reason is None
     assert is_candidate(key)
+
+
+def test_names_at_the_root_count_only_where_commits_hold_such_addresses():
+    """Any tool names files by an md5; only a repository from before slices may have given such a name itself."""
+    key = "b0c968736d8f42a2b1c6284835f08226"
+    assert classify_key(key).reason is ProtectedReason.FOREIGN_FILE_AT_ROOT
+    assert not is_candidate(key)
+    assert classify_key(key, root_names=True).kind is KeyKind.CANDIDATE
+    assert is_candidate(key, root_names=True)
+    assert not is_candidate("README.md", root_names=True)
 
 
 @pytest.mark.parametrize(

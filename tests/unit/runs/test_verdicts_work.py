@@ -10,11 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
+from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.ranges import write_ranges
 from lakesweep.formats.tables import read_mark, write_mark
+from lakesweep.formats.values import join_value
 from lakesweep.runs.judging import Judged, _add_up
-from lakesweep.runs.work.candidates import ListedPart, PlannedPart, SavedFile, read_candidates
+from lakesweep.runs.work.candidates import (
+    ExpiredRange,
+    ListedPart,
+    PlannedPart,
+    SavedFile,
+    read_candidates,
+)
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
 from lakesweep.runs.work.parts import Part, PartWriter
 from lakesweep.runs.work.references import (
@@ -24,6 +34,7 @@ from lakesweep.runs.work.references import (
     RESTORED,
     AddressList,
     EventFile,
+    RangeReference,
     Reference,
     read_references,
 )
@@ -225,3 +236,23 @@ def test_revived_rows_are_named(bench: Bench) -> None:
     judged = bench.judge()
     kept = read_mark(bench.target.open().read(judged.kept[0].key)).column("address").to_pylist()
     assert kept == [address(1)]
+
+
+def test_only_names_that_a_server_gave_count_among_the_names_at_the_root() -> None:
+    """A file that was imported from the root is foreign; a relative address was given by a server."""
+    bench = Bench()
+    kinds = {
+        AddressType.RELATIVE: "0" * 32,
+        AddressType.BY_PREFIX_DEPRECATED: "1" * 32,
+        AddressType.FULL: "2" * 32,
+    }
+    for kind, own in kinds.items():
+        entry = Entry(own, OLD, 3, "e", address_type=kind)
+        (written,) = write_ranges([(b"path", join_value(b"i" * 32, entry.encode()))])
+        bench.target.open().write(f"_lakefs/{written.id}", written.data)
+        is_own = kind is not AddressType.FULL
+        bench.references = [RangeReference(RangeId(written.id), 1, LIVE)]
+        bench.candidates = []
+        assert bench.judge().root_names is is_own
+        bench.references, bench.candidates = [], [ExpiredRange(RangeId(written.id), 1)]
+        assert bench.judge().root_names is is_own

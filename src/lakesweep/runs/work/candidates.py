@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.cells import flush_threshold, pack_rows, single_cell
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
@@ -43,6 +44,9 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("rows", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
         pa.field("source", pa.int8(), nullable=False),
+        pa.field(
+            "root_names", pa.int64(), nullable=False
+        ),  # of an expired range: given by a server
     ]
 )
 
@@ -110,9 +114,10 @@ def read_candidates(
     rows_waiting = 0
     counts: list[dict[str, object]] = []
     for item in candidates:
-        rows = size = source = 0
-        for batch in _rows_of(store, normaliser, item):
+        rows = size = source = root_names = 0
+        for batch, own_root_names in _rows_of(store, normaliser, item):
             rows += batch.num_rows
+            root_names += own_root_names
             size += int(pc.sum(batch.column("size_bytes")).as_py() or 0)
             source = batch.column("source")[0].as_py() if batch.num_rows else source
             waiting.append(batch)
@@ -120,7 +125,15 @@ def read_candidates(
             if rows_waiting >= limit:
                 yield _packed(waiting, partitions)
                 waiting, rows_waiting = [], 0
-        counts.append({"item": item.name, "rows": rows, "bytes": size, "source": source})
+        counts.append(
+            {
+                "item": item.name,
+                "rows": rows,
+                "bytes": size,
+                "source": source,
+                "root_names": root_names,
+            }
+        )
     if rows_waiting:
         yield _packed(waiting, partitions)
     if counts:
@@ -135,22 +148,23 @@ def _packed(batches: list[pa.RecordBatch], partitions: int) -> pa.RecordBatch:
 
 def _rows_of(
     store: ObjectStore, normaliser: AddressNormaliser, item: Candidate
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Rows, and how many of them have an address that a server itself gave at the root of the namespace."""
     match item:
         case ListedPart():
             for batch in read_part(_read(store, item.key), CANDIDATE_SCHEMA, item.key):
-                yield _rows(batch, LISTED)
+                yield _rows(batch, LISTED), 0
         case PlannedPart():
             data = _read(store, item.key)
             with named_damage(item.key, "Mark again."):
                 rows = read_mark(data)
             for batch in rows.to_batches():
-                yield _rows(batch, PLANNED, batch.column("reason"))
+                yield _rows(batch, PLANNED, batch.column("reason")), 0
         case ExpiredRange():
             data = _read(store, f"_lakefs/{item.range_id}")
             with named_damage(f"_lakefs/{item.range_id}"):
                 batch = read_range_addresses(data, expected_count=item.count)
-            yield _rows(_inside_namespace(batch, normaliser), COMMITTED)
+            yield _rows(_inside_namespace(batch, normaliser), COMMITTED), _root_names(batch)
         case SavedFile():
             # A saved list says only who; size and age are looked up in the store later.
             for addresses in read_addresses(_read(store, item.key), item.key):
@@ -163,7 +177,7 @@ def _rows_of(
                     ],
                     schema=CANDIDATE_SCHEMA,
                 )
-                yield _rows(bare, SAVED)
+                yield _rows(bare, SAVED), 0
 
 
 def _rows(batch: pa.RecordBatch, source: int, reason: pa.Array | None = None) -> pa.RecordBatch:
@@ -178,6 +192,13 @@ def _rows(batch: pa.RecordBatch, source: int, reason: pa.Array | None = None) ->
         ],
         schema=ROW_SCHEMA,
     )
+
+
+def _root_names(batch: pa.RecordBatch) -> int:
+    """Entries at the root of the namespace by their own name. One linked by its full address is a foreign file."""
+    is_root = pc.match_substring_regex(batch.column("address"), ROOT_CANDIDATE_PATTERN)
+    is_full = pc.equal(batch.column("address_type"), int(AddressType.FULL))
+    return int(pc.sum(pc.and_not(is_root, is_full)).as_py() or 0)
 
 
 def _inside_namespace(batch: pa.RecordBatch, normaliser: AddressNormaliser) -> pa.RecordBatch:

@@ -141,7 +141,7 @@ class _Copier:
         outcomes: dict[str, Outcome] = {}
         sane = []
         for address in batch.addresses:
-            if is_candidate(address):
+            if is_candidate(address, root_names=True):
                 sane.append(address)
             else:
                 outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"

@@ -62,16 +62,19 @@ class Chunk:
     start: int
     rows: int
     not_after: datetime
+    root_names: bool = False  # whether the repository's commits hold addresses at the root
 
     @property
     def name(self) -> str:
         return f"{self.part.rsplit('/', 1)[-1].removesuffix('.parquet')}-{self.start}"
 
 
-def chunks_of(parts: Sequence[Part], not_after: datetime, rows: int) -> list[Chunk]:
+def chunks_of(
+    parts: Sequence[Part], not_after: datetime, rows: int, *, root_names: bool = False
+) -> list[Chunk]:
     """All rows of the parts, so many at a time."""
     return [
-        Chunk(part.key, start, min(rows, part.rows - start), not_after)
+        Chunk(part.key, start, min(rows, part.rows - start), not_after, root_names)
         for part in parts
         for start in range(0, part.rows, rows)
     ]
@@ -105,22 +108,22 @@ def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> p
     )
     addresses = rows.column("address").to_pylist()
     sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-    outcomes = _delete_in_batches(store, addresses, chunk.not_after)
+    outcomes = _delete_in_batches(store, addresses, chunk)
     write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
     return outcome_counts(chunk, add_up(addresses, sizes, outcomes))
 
 
 def _delete_in_batches(
-    store: ObjectStore, addresses: Sequence[str], not_after: datetime
+    store: ObjectStore, addresses: Sequence[str], chunk: Chunk
 ) -> list[tuple[str, str]]:
     outcomes: list[tuple[str, str]] = []
     for start in range(0, len(addresses), KEYS_PER_BATCH):
         batch = addresses[start : start + KEYS_PER_BATCH]
-        if _now() >= not_after:
+        if _now() >= chunk.not_after:
             outcomes += [(NOT_TRIED, "authorisation ran out")] * len(batch)
             continue
         # The last look at each key: whatever the plan says, nothing foreign is deleted.
-        allowed = [address for address in batch if is_candidate(address)]
+        allowed = [a for a in batch if is_candidate(a, root_names=chunk.root_names)]
         results = {o.key: o for o in store.delete_many(allowed)} if allowed else {}
         for address in batch:
             result = results.get(address)

@@ -20,7 +20,7 @@ from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
 
 # Raise it when the hash or this layout changes: old packs are then passed over.
-CACHE_VERSION = f"lakesweep.range-hashes/1 xxh64-0 normaliser-{NORMALISER_VERSION}"
+CACHE_VERSION = f"lakesweep.range-hashes/2 xxh64-0 normaliser-{NORMALISER_VERSION}"
 
 _DIGEST_BYTES = 32
 
@@ -29,6 +29,7 @@ PACK_SCHEMA = pa.schema(
         pa.field("range_id", pa.string(), nullable=False),
         pa.field("count", pa.int64(), nullable=False),
         pa.field("hashes", pa.binary(), nullable=False),
+        pa.field("root_names", pa.int64(), nullable=False),
     ]
 )
 
@@ -38,12 +39,14 @@ class RangeHashes:
     """The addresses of one range that lie in the namespace, hashed.
 
     `count` is the number of entries in the range. There are fewer hashes where entries lie outside the namespace,
-    and more where an address has several readings.
+    and more where an address has several readings. `root_names` of the entries have an address that a server itself
+    gave at the root of the namespace.
     """
 
     range_id: RangeId
     count: int
     hashes: Hashes
+    root_names: int = 0
 
 
 def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
@@ -54,6 +57,7 @@ def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
             pa.array([r.range_id for r in rows], pa.string()),
             pa.array([r.count for r in rows], pa.int64()),
             pa.array([r.hashes.tobytes() for r in rows], pa.binary()),
+            pa.array([r.root_names for r in rows], pa.int64()),
         ],
         schema=PACK_SCHEMA.with_metadata(_binding(namespace)),
     )
@@ -83,7 +87,9 @@ def read_pack(
             count = batch.column("count")[row].as_py()
             if wanted.get(range_id) == count:
                 raw = batch.column("hashes")[row].as_buffer()
-                found[range_id] = RangeHashes(range_id, count, np.frombuffer(raw, dtype=np.uint64))
+                hashes = np.frombuffer(raw, dtype=np.uint64)
+                root_names = batch.column("root_names")[row].as_py()
+                found[range_id] = RangeHashes(range_id, count, hashes, root_names)
     return found
 
 

@@ -43,6 +43,7 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("pack", pa.string(), nullable=False),
+        pa.field("root_names", pa.int64(), nullable=False),  # given by a server, at the root
     ]
 )
 
@@ -213,7 +214,7 @@ def hash_range(
     hashes = read.hashes
     if inside:
         hashes = np.concatenate((hashes, hash_addresses(pa.array(inside, pa.string()))))
-    return RangeHashes(range_id, read.count, hashes)
+    return RangeHashes(range_id, read.count, hashes, read.root_names)
 
 
 class _Emitter:
@@ -229,7 +230,8 @@ class _Emitter:
     def range(
         self, item: RangeReference, entry: RangeHashes, pack: str
     ) -> Iterator[pa.RecordBatch]:
-        self._count(item.name, item.kind, item.count, entry.count, len(entry.hashes), pack)
+        sent = len(entry.hashes)
+        self._count(item.name, item.kind, item.count, entry.count, sent, pack, entry.root_names)
         yield from self._gather(item.kind, entry.hashes)
 
     def item(
@@ -273,7 +275,14 @@ class _Emitter:
             self._counts = []
 
     def _count(
-        self, name: str, kind: int, promised: int | None, entries: int, sent: int, pack: str = ""
+        self,
+        name: str,
+        kind: int,
+        promised: int | None,
+        entries: int,
+        sent: int,
+        pack: str = "",
+        root_names: int = 0,
     ) -> None:
         self._counts.append(
             {
@@ -283,6 +292,7 @@ class _Emitter:
                 "sent": sent,
                 "kind": kind,
                 "pack": pack,
+                "root_names": root_names,
             }
         )
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.domain.addresses import CANDIDATE_PATTERN
+from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN, candidate_pattern
 from lakesweep.engine.cells import Hashes, is_in, packed_stream, unpack_hashes, unpack_rows
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
@@ -24,6 +25,7 @@ from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.suspects import MOST_SUSPECTS, Suspects
 from lakesweep.runs.work.target import Target
 
+_EXAMPLES = 10
 Mask = npt.NDArray[np.bool_]
 
 VERDICTS = ("live", "gone", "young", "protected", "expired", "unreferenced", "undated")
@@ -47,6 +49,7 @@ MET_SCHEMA = pa.schema(
         pa.field("young_parts", pa.string()),
         pa.field("kept_parts", pa.string()),
         pa.field("suspects", pa.binary()),  # the garbage, as Suspects
+        pa.field("foreign_at_root", pa.list_(pa.string())),  # protected names at the root: a few
     ]
 )
 
@@ -73,6 +76,7 @@ class Judge:
         False  # true where the young stay even if no commit is to be kept
     )
     keep_live_rows: bool = False  # a sweep names what came back to life
+    root_names: bool = False  # whether the repository's commits hold addresses at the root
     most_suspects: int = MOST_SUSPECTS
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
@@ -113,6 +117,7 @@ class Judge:
                 rows.column("size_bytes").filter(pa.array(masks["unreferenced"])),
                 self.most_suspects,
             ).encode(),
+            "foreign_at_root": _root_names(rows, masks["protected"]),
         }
         return pa.Table.from_pylist([result], schema=MET_SCHEMA)
 
@@ -145,7 +150,9 @@ class Judge:
         # A plan may have been edited by hand, so the shape is asked of all that may go, listed or not.
         left = rows.column("address").filter(pa.array(rest))
         protected = rest.copy()
-        protected[rest] = ~_mask(pc.match_substring_regex(left, CANDIDATE_PATTERN))
+        protected[rest] = ~_mask(
+            pc.match_substring_regex(left, candidate_pattern(root_names=self.root_names))
+        )
         rest &= ~protected
         undated = rest & needs_age & ~is_dated
         young = rest & needs_age & is_dated & ~is_old
@@ -214,6 +221,12 @@ def _last_events(references: pa.Table) -> _Events:
     is_last = np.ones(len(hashes), dtype=bool)
     is_last[:-1] = hashes[1:] != hashes[:-1]
     return _Events(hashes[is_last & is_deletion], hashes[is_last & ~is_deletion])
+
+
+def _root_names(rows: pa.Table, chosen: Mask) -> list[str]:
+    names = rows.column("address").filter(pa.array(chosen))
+    is_root = pc.match_substring_regex(names, ROOT_CANDIDATE_PATTERN)
+    return cast(list[str], names.filter(is_root)[:_EXAMPLES].to_pylist())
 
 
 def _mask(values: pa.ChunkedArray | pa.Array) -> Mask:
