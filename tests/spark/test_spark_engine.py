@@ -21,7 +21,6 @@ from pyspark.sql import functions as F
 from lakesweep.domain.location import Location
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter
-from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.runs import ordering
 from lakesweep.runs.judging import Judged, _add_up
@@ -54,10 +53,6 @@ def _die_once(marker: str, items: Iterator[int]) -> Iterator[pa.RecordBatch]:
             except FileExistsError:
                 continue
             os._exit(9)
-
-
-def _doubt(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
-    raise UnsafeToSweepError(f"range {next(items)} is damaged. Nothing was deleted.")
 
 
 def _cells_of_all(partitions: int, items: Iterator[int]) -> Iterator[pa.RecordBatch]:
@@ -158,12 +153,6 @@ def test_worker_killed_half_way_changes_no_result(spark: SparkSession, tmp_path:
     )
     assert marker.exists()
     assert sorted(rows.column("item").to_pylist()) == list(range(12))
-
-
-def test_doubt_in_a_task_ends_the_run_as_doubt(spark: SparkSession) -> None:
-    """An error of ours keeps its kind and its words on its way through the JVM."""
-    with pytest.raises(UnsafeToSweepError, match=r"range 7 is damaged\. Nothing was deleted\."):
-        SparkEngine(spark).collect(Scatter([7], _doubt, ROW, 1))
 
 
 @pytest.fixture

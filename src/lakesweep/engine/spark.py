@@ -8,18 +8,29 @@ import pickle
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 from lakesweep.engine.schemas import spark_ddl
-from lakesweep.engine.tasks import Meet, Scatter, Work
+from lakesweep.engine.task_errors import (
+    cells_or_errors,
+    met_or_error,
+    rows_of,
+    rows_or_error,
+    with_error_column,
+)
+from lakesweep.engine.tasks import CELL_SCHEMA, Meet, Scatter, Work
 from lakesweep.engine.watching import TaskWatch
-from lakesweep.errors import LakesweepError
 
 # So many bytes of items go to every task with its function, of which each then takes its own: dealing them out would
 # take a stage of its own in every job. Spark broadcasts larger functions.
 _MOST_BYTES_TO_SEND_ALL = 1 << 19
+
+# Makes data of the error that ends a work function: `(batches, *, is_tried_again) -> batches`.
+_Guard = Callable[..., Iterator[pa.RecordBatch]]
 
 _frozen_modules = 0
 
@@ -34,6 +45,7 @@ class SparkEngine:
         self._spark = spark
         self._on_tasks = on_tasks
         self._slots = _parallelism(spark)
+        self._has_retries = _tries_again(spark)
 
     @property
     def slots(self) -> int:
@@ -47,49 +59,59 @@ class SparkEngine:
         """Do the work and bring its rows to the driver."""
         if not scatter.items:
             return scatter.schema.empty_table()
-        return self._collected(self._frame(scatter), scatter.schema)
+        guard = partial(rows_or_error, schema=scatter.schema)
+        frame = self._frame(scatter, guard, with_error_column(scatter.schema))
+        return self._collected(frame, scatter.schema)
 
     def meet(
         self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
     ) -> pa.Table:
         """Bring the cells of both sides together by partition, and collect what each meeting returns."""
 
+        has_retries = self._has_retries
+
         def met_in_arrow(ours: pa.Table, theirs: pa.Table) -> pa.Table:
             # Spark counts the parameters of what it is given, and miscounts those of a callable object.
             try:
-                return meet(ours, theirs)
+                is_tried_again = has_retries and is_first_attempt()
+                return met_or_error(meet, ours, theirs, schema, is_tried_again=is_tried_again)
             finally:
                 freeze_imports()
 
         met = (
             self._cells_by_partition(left, partitions)
             .cogroup(self._cells_by_partition(right, partitions))
-            .applyInArrow(met_in_arrow, schema=spark_ddl(schema))
+            .applyInArrow(met_in_arrow, schema=spark_ddl(with_error_column(schema)))
         )
         return self._collected(met, schema)
 
     def _collected(self, frame: DataFrame, schema: pa.Schema) -> pa.Table:
         try:
-            with _translated_errors(), TaskWatch(self._spark, self._on_tasks):
-                return frame.toArrow().cast(schema)
+            with TaskWatch(self._spark, self._on_tasks):
+                output = frame.toArrow()
         except KeyboardInterrupt:
             # Spark does this itself only where the session was made by the main thread. Tasks that go on after their
             # driver would work without its lease.
             if hasattr(self._spark, "sparkContext"):
                 self._spark.sparkContext.cancelAllJobs()
             raise
+        return rows_of(output, schema)
 
     def _cells_by_partition(self, scatter: Scatter, partitions: int) -> GroupedData:
         # Spread by Spark's own hash of so few numbers, some tasks would get several partitions and others none.
-        return self._frame(scatter).repartitionById(partitions, "partition").groupBy("partition")
+        guard = partial(cells_or_errors, partitions=partitions)
+        cells = self._frame(scatter, guard, CELL_SCHEMA)
+        return cells.repartitionById(partitions, "partition").groupBy("partition")
 
-    def _frame(self, scatter: Scatter) -> DataFrame:
+    def _frame(self, scatter: Scatter, guard: _Guard, schema: pa.Schema) -> DataFrame:
         """The scatter as a lazy frame: items dealt out to tasks, each task mapping its own."""
         items = [pickle.dumps(item) for item in scatter.items]
-        ddl = spark_ddl(scatter.schema)
+        ddl = spark_ddl(schema)
+        mapper = _Mapper(scatter.work, guard, self._has_retries)
         if sum(len(item) for item in items) <= _MOST_BYTES_TO_SEND_ALL:
-            mapper = _MapperOfAll(scatter.work, items, scatter.dealt())
-            return self._spark.range(0, scatter.tasks, 1, scatter.tasks).mapInArrow(mapper, ddl)
+            mapper_of_all = _MapperOfAll(mapper, items, scatter.dealt())
+            numbers = self._spark.range(0, scatter.tasks, 1, scatter.tasks)
+            return numbers.mapInArrow(mapper_of_all, ddl)
         rows = pa.table(
             {
                 "task": pa.array(scatter.dealt(), pa.int32()),
@@ -100,15 +122,17 @@ class SparkEngine:
             self._spark.createDataFrame(rows)
             .repartitionById(scatter.tasks, "task")
             .select("item")
-            .mapInArrow(_Mapper(scatter.work), ddl)
+            .mapInArrow(mapper, ddl)
         )
 
 
 class _Mapper:
-    """A work function as Spark calls it, with its items unpickled."""
+    """A work function as Spark calls it: its items unpickled, its errors made data by `guard`."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, guard: _Guard, has_retries: bool) -> None:
         self._work = work
+        self._guard = guard
+        self._has_retries = has_retries
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return self.mapped(item.as_buffer() for b in batches for item in b.column("item"))
@@ -116,7 +140,9 @@ class _Mapper:
     def mapped(self, items: Iterable[bytes | pa.Buffer]) -> Iterator[pa.RecordBatch]:
         """What the work function makes of the pickled items."""
         try:
-            yield from self._work(pickle.loads(item) for item in items)
+            batches = self._work(pickle.loads(item) for item in items)
+            is_tried_again = self._has_retries and is_first_attempt()
+            yield from self._guard(batches, is_tried_again=is_tried_again)
         finally:
             freeze_imports()
 
@@ -124,8 +150,8 @@ class _Mapper:
 class _MapperOfAll:
     """The same with the items of all tasks; a row holds the number of a task."""
 
-    def __init__(self, work: Work, items: Sequence[bytes], task_of: Sequence[int]) -> None:
-        self._mapper = _Mapper(work)
+    def __init__(self, mapper: _Mapper, items: Sequence[bytes], task_of: Sequence[int]) -> None:
+        self._mapper = mapper
         self._items = items
         self._task_of = task_of
 
@@ -147,34 +173,19 @@ def freeze_imports() -> None:
         _frozen_modules = len(sys.modules)
 
 
-class _translated_errors:
-    """Turns a failed task's exception back into ours, so that its message and exit status survive the JVM."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
-    ) -> None:
-        if error is None or isinstance(error, LakesweepError) or not isinstance(error, Exception):
-            return
-        original = find_task_error(str(error))
-        if original is not None:
-            raise original from error
+def is_first_attempt() -> bool:
+    """Whether this task is tried for the first time."""
+    context = TaskContext.get()
+    return context is not None and context.attemptNumber() == 0
 
 
-def find_task_error(text: str) -> LakesweepError | None:
-    """The LakesweepError named in a task's traceback, rebuilt from its class and message."""
-    from lakesweep import errors
-
-    for name in errors.__all__:
-        marker = f"lakesweep.errors.{name}: "
-        at = text.rfind(marker)
-        if at >= 0:
-            message = text[at + len(marker) :].split("\n", 1)[0].strip()
-            cls: type[LakesweepError] = getattr(errors, name)
-            return cls(message)
-    return None
+def _tries_again(spark: SparkSession) -> bool:
+    """Whether Spark gives a task that failed a second try: on threads of this machine it does not, unless told to."""
+    master = str(spark.conf.get("spark.master", "") or "")
+    local = re.fullmatch(r"local(?:\[[^,\]]+(?:,\s*(\d+))?\])?", master)
+    if local:
+        return int(local[1] or 1) > 1
+    return int(spark.conf.get("spark.task.maxFailures", "4") or 4) > 1
 
 
 def _parallelism(spark: SparkSession) -> int:
