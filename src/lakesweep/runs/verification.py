@@ -79,8 +79,6 @@ def verify_plan(
             folder,
             plan.cutoff,
             trust_dates=trust_dates,
-            # A mark of all or of uncommitted data promises that nothing young goes, whatever was written into it since.
-            is_age_of_expired_needed=not trust_dates and plan.what != What.COMMITTED,
             keep_live_rows=True,
         ),
         expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ from lakesweep.errors import (
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark, write_mark
 from lakesweep.runs import confirmation
 from lakesweep.runs.paths import MarkId, mark_folder
-from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import Scene
+from lakesweep.runs.request import SweepRequest, What
+from lakesweep.testing.scene import AGED, Scene
 
 MakeScene = Callable[..., Scene]
 
@@ -84,15 +85,18 @@ def test_edited_mark_with_a_forged_date_deletes_no_young_object(scene: Scene) ->
     assert any("every row was checked again" in note for note in swept.notes)
 
 
-def test_edited_mark_deletes_no_young_object_of_an_expired_commit(make_scene: MakeScene) -> None:
-    """A commit can be back-dated, so that what it holds is expired and young at once; young wins in a mark of all."""
+@pytest.mark.parametrize("what", [What.ALL, What.COMMITTED])
+def test_edited_mark_deletes_no_young_object_of_an_expired_commit(
+    make_scene: MakeScene, what: What
+) -> None:
+    """A commit can be back-dated, so that what it holds is expired and young at once; young wins in every mark."""
     scene = make_scene()
     scene.live["just written"] = scene.upload("main", "just-written")
     scene.user.commit("main", days=40)
     scene.user.delete("main", "just-written")
     scene.user.commit("main", days=30)
     scene.keep_as_is()
-    marked = scene.mark()
+    marked = scene.mark(replace(AGED, what=what))
     assert scene.live["just written"] not in scene.marked(marked.mark_id)
     edit_mark(scene, marked.mark_id, scene.live["just written"])
     scene.sweep(marked.mark_id)

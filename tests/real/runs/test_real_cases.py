@@ -221,7 +221,11 @@ def test_uncommitted_is_refused_on_a_real_server_with_local_files() -> None:
             for what in (What.ALL, What.UNCOMMITTED):
                 with pytest.raises(UnsafeToSweepError, match="linked objects"):
                     run_mark(context, MarkRequest(what))
-            record = run_gc(context, MarkRequest(What.COMMITTED), SweepRequest())
+            record = run_gc(
+                context,
+                MarkRequest(What.COMMITTED, min_age=timedelta(0), allow_lower_min_age=True),
+                SweepRequest(),
+            )
             assert record.objects["deleted"] == 1
             assert user.status(first, "a") == 410
             assert user.status("main", "b") == 200

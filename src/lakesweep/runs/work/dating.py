@@ -1,4 +1,4 @@
-"""Look up the age of candidates that came without one: saved lists, and marks that name addresses only."""
+"""Look up the age of candidates that came without one: entries of commits, saved lists, marks of addresses only."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from lakesweep.errors import StorageError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.runs.work.lookups import look_up
 from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.suspects import Suspects
 from lakesweep.runs.work.target import Target
+from lakesweep.storage import Crew
+
+_IN_FLIGHT = 32
 
 # Old rows are of two kinds: those that an expired commit holds, and the others.
 OLD, EXPIRED, YOUNG, ABSENT = DATED_VERDICTS = ("old", "expired", "young", "absent")
@@ -36,7 +41,11 @@ def date_parts(
     for part in parts:
         known = {row["address"]: row for row in read_mark(store.read(part)).to_pylist()}
         split: dict[str, list[dict[str, object]]] = {v: [] for v in DATED_VERDICTS}
-        for address, info in store.stat_many(list(known)):
+        with Crew(_IN_FLIGHT) as crew:
+            looked_up = look_up(store, list(known), crew, trust_absence=False)
+        for address, info in looked_up.items():
+            if isinstance(info, StorageError):
+                raise info
             if info is None:
                 split[ABSENT].append(
                     known[address] | {"size_bytes": known[address]["size_bytes"] or 0}

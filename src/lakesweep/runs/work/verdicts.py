@@ -72,9 +72,6 @@ class Judge:
     folder: str
     cutoff: datetime
     trust_dates: bool = True  # false for a plan whose files are not those that its mark wrote
-    is_age_of_expired_needed: bool = (
-        False  # true where the young stay even if no commit is to be kept
-    )
     keep_live_rows: bool = False  # a sweep names what came back to life
     root_names: bool = False  # whether the repository's commits hold addresses at the root
     most_suspects: int = MOST_SUSPECTS
@@ -130,16 +127,13 @@ class Judge:
         is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
         in_expired = is_in(hashes, expired) | (source == cand.COMMITTED)
         # What was restored is as young as its restoration, which only the store knows.
-        is_restored = is_in(hashes, events.restored) & (source != cand.LISTED)
+        is_restored = is_in(hashes, events.restored)
+        # The store's word alone is an age. A commit may be back-dated, and an entry's time is its author's.
         is_dated = (source == cand.LISTED) | (
             (source == cand.PLANNED)
             & _mask(pc.is_valid(modified))
             & self.trust_dates
             & ~is_restored
-        )
-        # What an expired commit holds was written before that commit: only a listing adds a second opinion.
-        needs_age = (
-            ~in_expired | (source == cand.LISTED) | self.is_age_of_expired_needed | is_restored
         )
 
         # A row of a plan that its own sweep deleted is done, though a reference to it may have come back since.
@@ -154,8 +148,8 @@ class Judge:
             pc.match_substring_regex(left, candidate_pattern(root_names=self.root_names))
         )
         rest &= ~protected
-        undated = rest & needs_age & ~is_dated
-        young = rest & needs_age & is_dated & ~is_old
+        undated = rest & ~is_dated
+        young = rest & is_dated & ~is_old
         rest &= ~undated & ~young
         verdicts = {
             "live": is_live,
