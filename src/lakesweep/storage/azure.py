@@ -16,9 +16,12 @@ from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageDeniedE
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
 _SORTING_WORKERS = 16
+_FATE_UNKNOWN = (
+    "its batch broke off, and the time to delete was over before it could be asked for alone"
+)
 _MISSING_PATH = re.compile(r"Object at location (.*?) not found", re.DOTALL)
 
 if TYPE_CHECKING:
@@ -79,7 +82,8 @@ class AzureBackend(CloudBackend):
     def delete_batch_size(self) -> int:
         return 256
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        # obstore carries no condition, so the terms' etags were only looked at.
         if len(keys) == 1:
             return [self._delete_one(keys[0], is_first_try=True)]
         missing_path: str | None = None
@@ -93,19 +97,23 @@ class AzureBackend(CloudBackend):
         except ObjectNotFoundError as error:
             if error.kind == NO_CONTAINER:
                 raise
-            return self._sorted_out(keys, missing_path)
+            return self._sorted_out(keys, missing_path, terms)
         except (StorageDeniedError, ThrottledError):
             raise
         except LakesweepError:
-            return self._sorted_out(keys, None)
+            return self._sorted_out(keys, None, terms)
         return [DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
 
-    def _sorted_out(self, keys: Sequence[str], missing_path: str | None) -> list[DeleteOutcome]:
+    def _sorted_out(
+        self, keys: Sequence[str], missing_path: str | None, terms: DeleteTerms
+    ) -> list[DeleteOutcome]:
         """Key by key after a batch that was carried out but reported only its first trouble."""
 
         def sort_out(key: str) -> DeleteOutcome:
             if self._base + key == missing_path:
                 return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+            if terms.is_over:
+                return DeleteOutcome(key, DeleteStatus.FAILED, _FATE_UNKNOWN)
             return self._delete_one(key, is_first_try=False)
 
         return [outcome for _, outcome in ordered_parallel(sort_out, keys, _SORTING_WORKERS)]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesweep.storage.values import DeleteOutcome, Folder, ObjectInfo
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
 
 class Backend(Protocol):
@@ -60,5 +60,8 @@ class Backend(Protocol):
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         """Copies on the server's side; False, having done nothing, where that is not possible."""
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
-        """Deletes up to `delete_batch_size` keys, one outcome each; THROTTLED ones may be tried again."""
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        """Deletes up to `delete_batch_size` keys, one outcome each; THROTTLED ones may be tried again.
+
+        The caller looks at the time before the call; who sends more than one request looks before each of the others.
+        """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError, StorageDeniedError, StorageError, ThrottledError
@@ -11,48 +11,117 @@ from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import any_odd, is_odd_key
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.retry import Patience
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+from lakesweep.storage.values import (
+    NO_TERMS,
+    DeleteOutcome,
+    DeleteStatus,
+    DeleteTerms,
+    ObjectInfo,
+    forever,
+    is_same_object,
+)
 
 _ODD_DETAIL = "the key can't be carried unchanged, so it is never deleted"
+_TOO_LATE = "the time to delete was over before it was asked for"
+_CHANGED = "written anew since it was chosen"
+# Looked up together and then deleted: the more, the longer an object can be written anew unseen in between.
+_LOOKED_UP_AT_ONCE = 1000
 
 
 class BulkDelete:
     """One call of `delete_many`."""
 
     def __init__(
-        self, backend: Backend, congestion: CongestionControl, options: StorageOptions
+        self,
+        backend: Backend,
+        congestion: CongestionControl,
+        options: StorageOptions,
+        seconds_left: Callable[[], float] = forever,
     ) -> None:
         self._backend = backend
         self._congestion = congestion
         self._options = options
+        self._terms = NO_TERMS if seconds_left is forever else DeleteTerms(seconds_left)
 
     def run(self, keys: Sequence[str]) -> list[DeleteOutcome]:
         """One outcome per key, in order; a key given twice is deleted once."""
         if len(set(keys)) < len(keys):
             outcomes = {outcome.key: outcome for outcome in self.run(list(dict.fromkeys(keys)))}
             return [outcomes[key] for key in keys]
+        return self._delete_batches(keys, self._terms)
+
+    def run_expected(
+        self,
+        keys: Sequence[str],
+        expected: Mapping[str, ObjectInfo],
+        find: Callable[[str], ObjectInfo | None],
+    ) -> list[DeleteOutcome]:
+        """One outcome per key, in order; those in `expected` are looked up first, and kept where they are others now."""
+        outcomes: dict[str, DeleteOutcome] = {}
+        once = list(dict.fromkeys(keys))
+        for first in range(0, len(once), _LOOKED_UP_AT_ONCE):
+            group = once[first : first + _LOOKED_UP_AT_ONCE]
+            etags: dict[str, str] = {}
+
+            def look_up(key: str, etags: dict[str, str] = etags) -> DeleteOutcome | None:
+                return self._looked_up(expected[key], find, etags)
+
+            asked = [key for key in group if key in expected and not is_odd_key(key)]
+            looked = ordered_parallel(look_up, asked, self._options.max_requests_in_flight)
+            outcomes |= {key: outcome for key, outcome in looked if outcome is not None}
+            left = [key for key in group if key not in outcomes]
+            terms = DeleteTerms(self._terms.seconds_left, etags)
+            outcomes |= {outcome.key: outcome for outcome in self._delete_batches(left, terms)}
+        return [outcomes[key] for key in keys]
+
+    def _looked_up(
+        self,
+        expected: ObjectInfo,
+        find: Callable[[str], ObjectInfo | None],
+        etags: dict[str, str],
+    ) -> DeleteOutcome | None:
+        """The outcome of a key that is not to be deleted; None for one that is, whose etag is then in `etags`."""
+        key = expected.key
+        if self._terms.is_over:
+            return _not_tried(key)
+        try:
+            found = find(key)
+        except LakesweepError as error:
+            return _refused(key, error)
+        if found is None:
+            return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
+        if not is_same_object(expected, found):
+            return DeleteOutcome(key, DeleteStatus.CHANGED, _CHANGED)
+        if found.etag:
+            etags[key] = found.etag
+        return None
+
+    def _delete_batches(self, keys: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
+        def delete(batch: Sequence[str]) -> list[DeleteOutcome]:
+            return self._delete_plain(batch, terms)
+
         size = self._backend.delete_batch_size
         batches = [keys[first : first + size] for first in range(0, len(keys), size)]
         if len(batches) <= 1:
-            return [outcome for batch in batches for outcome in self._delete_plain(batch)]
+            return [outcome for batch in batches for outcome in delete(batch)]
         workers = min(self._options.max_requests_in_flight, len(batches))
-        done = ordered_parallel(self._delete_plain, batches, workers)
+        done = ordered_parallel(delete, batches, workers)
         return [outcome for _, outcomes in done for outcome in outcomes]
 
-    def _delete_plain(self, batch: Sequence[str]) -> list[DeleteOutcome]:
+    def _delete_plain(self, batch: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
         """One batch without its odd keys, which are refused."""
         if not any_odd(batch):
-            return self._delete(batch)
+            return self._delete(batch, terms)
         plain = [key for key in batch if not is_odd_key(key)]
-        outcomes = {outcome.key: outcome for outcome in self._delete(plain)} if plain else {}
+        outcomes = {o.key: o for o in self._delete(plain, terms)} if plain else {}
         return [
             outcomes.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
             for key in batch
         ]
 
-    def _delete(self, batch: Sequence[str]) -> list[DeleteOutcome]:
-        """One batch, tried again for the keys that the store throttled or did not get to."""
-        patience = Patience(self._options)
+    def _delete(self, batch: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
+        """One batch, tried again for the keys that the store throttled or did not get to, while time is left."""
+        patience = Patience(self._options, seconds_left=terms.seconds_left)
         prefix = batch[0][: batch[0].rfind("/") + 1]
         settled: dict[str, DeleteOutcome] = {}
         left = batch
@@ -61,14 +130,18 @@ class BulkDelete:
         while True:
             try:
                 with self._congestion.slot(prefix):
-                    found = self._backend.delete(left)
+                    # Room may have been long in coming, so the time is looked at here, before each request.
+                    if terms.is_over:
+                        return [settled.get(key) or _not_tried(key) for key in batch]
+                    found = self._backend.delete(left, terms)
             except StorageError as error:
                 if isinstance(error, ThrottledError):
                     self._congestion.throttled(prefix)
+                found = [_refused(key, error) for key in left]
                 if patience.try_again(error):
                     is_first_try = False
+                    settled.update((outcome.key, outcome) for outcome in found)
                     continue
-                found = [_refused(key, error) for key in left]
                 left = ()
             else:
                 if not is_first_try:
@@ -83,6 +156,10 @@ class BulkDelete:
             settled.update((outcome.key, outcome) for outcome in found)
             if not left or not patience.wait_out_throttling():
                 return [settled[key] for key in batch]
+
+
+def _not_tried(key: str) -> DeleteOutcome:
+    return DeleteOutcome(key, DeleteStatus.NOT_TRIED, _TOO_LATE)
 
 
 def _absent_is_gone(outcome: DeleteOutcome) -> DeleteOutcome:

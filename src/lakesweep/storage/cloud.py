@@ -22,7 +22,9 @@ from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.translate import obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
+    NO_TERMS,
     DeleteOutcome,
+    DeleteTerms,
     Folder,
     ObjectInfo,
     empty_listing,
@@ -191,7 +193,7 @@ class CloudBackend:
             obstore.copy(self._clients.once, source._base + source_key, self._base + target_key)
         return True
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         raise NotImplementedError
 
     @property

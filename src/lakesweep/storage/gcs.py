@@ -21,7 +21,7 @@ from lakesweep.errors import (
 )
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
 if TYPE_CHECKING:
     from obstore.store import GCSConfig
@@ -75,7 +75,8 @@ class GcsBackend(CloudBackend):
     def _clients(self) -> Clients:
         return _clients(self._root.container, self._options)
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        # obstore carries no condition, so the terms' etags were only looked at.
         return [self._delete_one(key) for key in keys]
 
     def _delete_one(self, key: str) -> DeleteOutcome:

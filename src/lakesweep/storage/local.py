@@ -23,7 +23,15 @@ from lakesweep.errors import PreconditionError, UnsupportedStoreError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.local_walk import TEMPORARY_PREFIX, first_file, has_file, walk_files
 from lakesweep.storage.translate import os_errors_translated
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus, Folder, ObjectInfo, listing_batch
+from lakesweep.storage.values import (
+    NO_TERMS,
+    DeleteOutcome,
+    DeleteStatus,
+    DeleteTerms,
+    Folder,
+    ObjectInfo,
+    listing_batch,
+)
 
 _BATCH_ROWS = 10_000
 _CHUNK_BYTES = 8 << 20
@@ -107,19 +115,22 @@ class LocalBackend:
         self._write(target_key, source.stream(source_key), create=False, if_match=None)
         return True
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
-        return [self._delete_one(key) for key in keys]
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        return [self._delete_one(key, terms.etags.get(key)) for key in keys]
 
-    def _delete_one(self, key: str) -> DeleteOutcome:
+    def _delete_one(self, key: str, etag: str | None) -> DeleteOutcome:
         try:
             path = self._path(key)
-            mode = os.lstat(path).st_mode
+            status = os.lstat(path)
+            mode = status.st_mode
             if stat.S_ISDIR(mode):
                 return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
             if not stat.S_ISREG(mode):
                 return DeleteOutcome(
                     key, DeleteStatus.FAILED, "not a regular file; such a file is never removed"
                 )
+            if etag is not None and _etag(status) != etag:
+                return DeleteOutcome(key, DeleteStatus.CHANGED)
             os.unlink(path)
         except (FileNotFoundError, NotADirectoryError):
             return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)

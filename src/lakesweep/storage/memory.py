@@ -14,8 +14,10 @@ import pyarrow as pa
 from lakesweep.errors import ObjectExistsError, ObjectNotFoundError, PreconditionError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import (
+    NO_TERMS,
     DeleteOutcome,
     DeleteStatus,
+    DeleteTerms,
     Folder,
     ObjectInfo,
     empty_listing,
@@ -130,17 +132,18 @@ class MemoryBackend:
         self.container.store(self._base + target_key, source.get(source_key))
         return True
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         with self.container.lock:
-            return [
-                DeleteOutcome(
-                    key,
-                    DeleteStatus.ALREADY_ABSENT
-                    if self.container.objects.pop(self._base + key, None) is None
-                    else DeleteStatus.GONE,
-                )
-                for key in keys
-            ]
+            return [DeleteOutcome(key, self._delete_one(key, terms.etags.get(key))) for key in keys]
+
+    def _delete_one(self, key: str, etag: str | None) -> DeleteStatus:
+        present = self.container.objects.get(self._base + key)
+        if present is None:
+            return DeleteStatus.ALREADY_ABSENT
+        if etag is not None and present.etag != etag:
+            return DeleteStatus.CHANGED
+        del self.container.objects[self._base + key]
+        return DeleteStatus.GONE
 
     def _stored(self, key: str) -> _Stored:
         stored = self.container.objects.get(self._base + key)

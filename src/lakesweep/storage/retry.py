@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError, ThrottledError
 from lakesweep.storage.translate import TRANSIENT
+from lakesweep.storage.values import forever
 
 _LONGEST_PAUSE_SECONDS = 10.0
 
@@ -27,6 +28,7 @@ class Patience:
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
     random: Callable[[], float] = random.random
+    seconds_left: Callable[[], float] = forever  # no pause is longer, and none begins at 0
     _transient: int = 0
     _throttled: int = 0
     _throttled_since: float | None = field(default=None)
@@ -37,9 +39,8 @@ class Patience:
             return self.wait_out_throttling()
         if not is_transient(error) or self._transient >= self.options.transient_retries:
             return False
-        self._pause(self._transient)
         self._transient += 1
-        return True
+        return self._pause(self._transient - 1)
 
     def wait_out_throttling(self) -> bool:
         """The same for a request that was only partly throttled."""
@@ -48,9 +49,8 @@ class Patience:
             self._throttled_since = now
         if now - self._throttled_since >= self.options.throttle_patience_seconds:
             return False
-        self._pause(self._throttled)
         self._throttled += 1
-        return True
+        return self._pause(self._throttled - 1)
 
     def renew(self) -> None:
         """Forgets past trouble, since the last try brought something."""
@@ -58,9 +58,14 @@ class Patience:
         self._throttled = 0
         self._throttled_since = None
 
-    def _pause(self, tries: int) -> None:
+    def _pause(self, tries: int) -> bool:
+        """Waits; False, without waiting, where no time is left for another try."""
+        left = self.seconds_left()
+        if left <= 0:
+            return False
         # Full jitter: clients that failed together do not come back together.
         longest = min(
             _LONGEST_PAUSE_SECONDS, self.options.first_pause_seconds * 2 ** min(tries, 16)
         )
-        self.sleep(longest * self.random())
+        self.sleep(min(left, longest * self.random()))
+        return True

@@ -24,7 +24,7 @@ from lakesweep.storage.s3_copy import LARGEST_SINGLE_COPY, copy_object, copy_who
 from lakesweep.storage.s3_delete import delete_objects
 from lakesweep.storage.s3_pages import Page, read_page
 from lakesweep.storage.translate import TRANSIENT
-from lakesweep.storage.values import DeleteOutcome, Folder
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -123,8 +123,8 @@ class S3Backend(CloudBackend):
             copy_object(self._client, original, size, self._base + target_key)
         return True
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
-        return delete_objects(self._client, self._base, keys)
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        return delete_objects(self._client, self._base, keys, terms.etags)
 
     def _pages(
         self,

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from typing import cast
 from xml.sax.saxutils import escape
 
-from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
+from lakesweep.errors import PreconditionError, StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3_client import S3Client, error_of
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 
-_HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet><Object><Key>'
+_FIRST = b"<Object><Key>"
+_HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>' + _FIRST
 _TAIL = b"</Key></Object></Delete>"
+# A condition on an object that is gone by now can't hold.
+_GONE_CODES = frozenset({"NoSuchKey", "NoSuchVersion"})
 # A named tuple from a tuple, without a Python call for each of a million keys.
 _outcome = cast(
     "Callable[[tuple[str, DeleteStatus, str]], DeleteOutcome]",
@@ -26,12 +29,19 @@ _outcome = cast(
 )
 
 
-def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[DeleteOutcome]:
-    """Deletes up to 1,000 keys in one call, asked to name those that it could not delete, and only those."""
+def delete_objects(
+    client: S3Client, base: str, keys: Sequence[str], etags: Mapping[str, str]
+) -> list[DeleteOutcome]:
+    """Deletes up to 1,000 keys in one call, asked to name those that it could not delete, and only those.
+
+    A key in `etags` is deleted only in that version; servers that do not know such conditions pass over them.
+    """
     what = f"deleting {len(keys)} objects in s3://{client.bucket}"
     # Keys hold no line breaks (that would be odd), so all are escaped and wrapped in one go.
     named = escape(base + f"\n{base}".join(keys)).encode()
     body = _HEAD + named.replace(b"\n", b"</Key></Object><Object><Key>") + _TAIL
+    if etags:
+        body = _conditional_body(base, keys, etags)
     digest = base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
     reply = client.request(
         "POST",
@@ -49,6 +59,16 @@ def delete_objects(client: S3Client, base: str, keys: Sequence[str]) -> list[Del
             f"{what}: the answer names {strangers[0]!r}, which was not asked for; the keys' fate is unknown."
         )
     return [refused.get(key) or DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
+
+
+def _conditional_body(base: str, keys: Sequence[str], etags: Mapping[str, str]) -> bytes:
+    objects = (
+        f"<Object><Key>{escape(base + key)}</Key>"
+        + (f"<ETag>{escape(etags[key])}</ETag>" if key in etags else "")
+        + "</Object>"
+        for key in keys
+    )
+    return _HEAD.removesuffix(_FIRST) + "".join(objects).encode() + b"</Delete>"
 
 
 def _refused_keys(reply: Reply, what: str, base: str) -> dict[str, DeleteOutcome]:
@@ -71,7 +91,11 @@ def _refused_keys(reply: Reply, what: str, base: str) -> dict[str, DeleteOutcome
 
 
 def _refused(key: str, code: str, message: str) -> DeleteOutcome:
+    if code in _GONE_CODES:
+        return DeleteOutcome(key, DeleteStatus.GONE)
     error = error_from_reply(0, code, message, f"deleting {key!r}")
+    if isinstance(error, PreconditionError):
+        return DeleteOutcome(key, DeleteStatus.CHANGED, error.message)
     if isinstance(error, StorageDeniedError):
         return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
     if isinstance(error, ThrottledError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
 from lakesweep.storage.translate import NO_CONTAINER, ODD_KEY
-from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo
+from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo, forever
 
 __all__ = ["ObjectStore"]
 
@@ -239,9 +239,25 @@ class ObjectStore:
                 f"{promised} were promised; the copy can't be relied on."
             )
 
-    def delete_many(self, keys: Sequence[str]) -> Outcomes:
-        """Deletes every key; one outcome for each, in the same order. Never raises for a single key's sake."""
-        return BulkDelete(self.backend, self.congestion, self.options).run(keys)
+    def delete_many(
+        self,
+        keys: Sequence[str],
+        *,
+        seconds_left: Callable[[], float] = forever,
+        expected: Mapping[str, ObjectInfo] | None = None,
+    ) -> Outcomes:
+        """Deletes every key; one outcome for each, in the same order. Never raises for a single key's sake.
+
+        Args:
+            keys: what to delete.
+            seconds_left: how long deleting is still allowed, asked before every request and every retry; no pause is
+                longer. Keys for which nothing was sent in time come out as NOT_TRIED.
+            expected: what the objects were when they were chosen. Each of these is looked up first; where another
+                size, time or etag is found, the key is kept and comes out as CHANGED. What was looked at goes
+                with the delete as a condition, where the store can carry one.
+        """
+        bulk = BulkDelete(self.backend, self.congestion, self.options, seconds_left)
+        return bulk.run(keys) if expected is None else bulk.run_expected(keys, expected, self.find)
 
     @property
     def _workers(self) -> int:

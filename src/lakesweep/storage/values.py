@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -33,6 +34,25 @@ class ObjectInfo:
     etag: str | None
 
 
+# A listing tells milliseconds, a look-up whole seconds.
+_SAME_TIME = timedelta(seconds=1)
+
+
+def is_same_object(expected: ObjectInfo, found: ObjectInfo) -> bool:
+    """Whether the object that is there is the expected one. What only one of them tells is not compared; where neither
+    time nor etag can be compared, it is not."""
+    if expected.size != found.size:
+        return False
+    is_told = False
+    if expected.etag and found.etag:
+        if expected.etag.strip('"') != found.etag.strip('"'):
+            return False
+        is_told = True
+    if expected.last_modified and found.last_modified:
+        return abs(found.last_modified - expected.last_modified) <= _SAME_TIME
+    return is_told
+
+
 class DeleteStatus(enum.Enum):
     """What became of one key."""
 
@@ -41,6 +61,8 @@ class DeleteStatus(enum.Enum):
     DENIED = "denied"
     THROTTLED = "throttled"  # the store kept asking us to slow down; not deleted
     FAILED = "failed"
+    CHANGED = "changed"  # another object than the expected one is there; kept
+    NOT_TRIED = "not-tried"  # the time to delete was over before a request for it was sent
 
 
 class DeleteOutcome(NamedTuple):
@@ -52,6 +74,28 @@ class DeleteOutcome(NamedTuple):
     key: str
     status: DeleteStatus
     detail: str = ""
+
+
+def forever() -> float:
+    """The seconds left of a permission that does not end."""
+    return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTerms:
+    """What a delete is bound to: no request is sent when `seconds_left()` is 0 or less, and only the version with the
+    etag in `etags` is deleted, where the store's protocol carries such a condition."""
+
+    seconds_left: Callable[[], float] = forever
+    etags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may be sent any more."""
+        return self.seconds_left() <= 0
+
+
+NO_TERMS = DeleteTerms()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from lakesweep.runs.request import MarkRequest, SweepRequest
 from lakesweep.runs.work import deleting
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.values import DeleteOutcome, ObjectInfo
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.trouble import MeddlingBackend, through_store
 
@@ -117,10 +117,10 @@ class _DyingBackend(MeddlingBackend):
         super().copy(source_key, target_key)
         self._changed()
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         outcomes: list[DeleteOutcome] = []
         for key in keys:  # one by one, so that it can end in the middle of a batch
-            outcomes += super().delete([key])
+            outcomes += super().delete([key], terms)
             self._changed()
         return outcomes
 

@@ -23,7 +23,14 @@ from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.translate import TRANSIENT
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus, Folder, ObjectInfo
+from lakesweep.storage.values import (
+    NO_TERMS,
+    DeleteOutcome,
+    DeleteStatus,
+    DeleteTerms,
+    Folder,
+    ObjectInfo,
+)
 
 __all__ = ["FaultPlan", "FaultyBackend", "FaultyStore", "SimulatedCrash"]
 
@@ -146,7 +153,7 @@ class FaultyBackend:
             "copy", target_key, lambda: self.inner.copy_from(plain, source_key, target_key)
         )
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         failing = {
             key: DeleteOutcome(key, DeleteStatus.FAILED, "injected")
             for key in keys
@@ -156,7 +163,9 @@ class FaultyBackend:
             if self._happens("throttled-delete", key, self.plan.throttled_deletes):
                 failing[key] = DeleteOutcome(key, DeleteStatus.THROTTLED, "injected")
         healthy = [key for key in keys if key not in failing]
-        done = self._done("delete", keys[0], lambda: self.inner.delete(healthy) if healthy else [])
+        done = self._done(
+            "delete", keys[0], lambda: self.inner.delete(healthy, terms) if healthy else []
+        )
         outcomes = {outcome.key: outcome for outcome in done} | failing
         return [outcomes[key] for key in keys]
 

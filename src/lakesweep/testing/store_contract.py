@@ -18,7 +18,7 @@ from lakesweep.errors import (
     StorageDeniedError,
     UnsupportedStoreError,
 )
-from lakesweep.storage import LISTING_SCHEMA, DeleteStatus, ObjectStore, split_keyspace
+from lakesweep.storage import LISTING_SCHEMA, DeleteStatus, ObjectInfo, ObjectStore, split_keyspace
 
 PutObject = Callable[[str, bytes], object]
 
@@ -261,6 +261,39 @@ class DeletingContract:
         assert [outcome.key for outcome in outcomes] == keys
         assert {outcome.status for outcome in outcomes} == {DeleteStatus.GONE}
         assert keys_of(store) == []
+
+    def test_an_expected_object_is_deleted_and_another_is_kept(
+        self, store: ObjectStore, put_object: PutObject
+    ) -> None:
+        """What is there must be what was listed; what was written anew since is kept, and what is gone is told."""
+        for key in ["same", "anew", "gone", "unlisted"]:
+            put_object(key, b"first")
+        listed = {
+            row["key"]: ObjectInfo(row["key"], row["size"], row["last_modified"], row["etag"])
+            for batch in store.list()
+            for row in batch.to_pylist()
+            if row["key"] != "unlisted"
+        }
+        put_object("anew", b"another")
+        store.delete_many(["gone"])
+        outcomes = store.delete_many(["same", "anew", "gone", "unlisted"], expected=listed)
+        assert [outcome.status for outcome in outcomes] == [
+            DeleteStatus.GONE,
+            DeleteStatus.CHANGED,
+            DeleteStatus.ALREADY_ABSENT,
+            DeleteStatus.GONE,
+        ]
+        assert keys_of(store) == ["anew"]
+        assert store.read("anew") == b"another"
+
+    def test_no_time_left_deletes_nothing(self, store: ObjectStore, put_object: PutObject) -> None:
+        """Where deleting is not allowed any more, nothing is sent, whether or not the object is looked up first."""
+        put_object("a", b"x")
+        for expected in (None, {"a": store.stat("a")}):
+            (outcome,) = store.delete_many(["a"], seconds_left=lambda: 0.0, expected=expected)
+            assert outcome.status is DeleteStatus.NOT_TRIED
+            assert outcome.detail
+        assert keys_of(store) == ["a"]
 
 
 class WritingContract:

@@ -17,7 +17,7 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.values import DeleteOutcome, Folder, ObjectInfo
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
 __all__ = [
     "POLL",
@@ -159,10 +159,10 @@ class MeddlingBackend:
         plain = source.inner if isinstance(source, MeddlingBackend) else source
         return self.inner.copy_from(plain, source_key, target_key)
 
-    def delete(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         for key in keys:
             self._before("delete", key)
-        return self.inner.delete(keys)
+        return self.inner.delete(keys, terms)
 
 
 class MeddlingTransport(httpx.BaseTransport):

@@ -295,3 +295,37 @@ def test_an_odd_key_that_is_not_there_is_not_found(store: ObjectStore) -> None:
     store.write("n/x", b"another")
     with pytest.raises(ObjectNotFoundError):
         store.read_exactly("n//x")
+
+
+def test_version_that_was_looked_at_goes_with_the_delete(
+    intercept: LoopbackS3, store: ObjectStore
+) -> None:
+    """S3 is told the etag of each expected object, and a version that does not match is kept."""
+    base = store.root.key
+    expected = {}
+    for key in ("a&b", "b", "c"):
+        store.write(key, key.encode())
+        expected[key] = store.stat(key)
+    del expected["c"]
+    bodies: list[str] = []
+
+    def refuse(request: Request) -> Response | None:
+        if "delete" not in request.query:
+            return None
+        bodies.append(request.body.decode())
+        return Response(
+            200,
+            f"<DeleteResult><Error><Key>{base}/b</Key><Code>PreconditionFailed</Code></Error>"
+            f"<Error><Key>{base}/c</Key><Code>NoSuchKey</Code></Error></DeleteResult>".encode(),
+        )
+
+    intercept.intercept = refuse
+    outcomes = store.delete_many(["a&b", "b", "c"], expected=expected)
+    assert [o.status for o in outcomes] == [
+        DeleteStatus.GONE,
+        DeleteStatus.CHANGED,
+        DeleteStatus.GONE,
+    ]
+    (body,) = bodies
+    assert f"<Key>{base}/a&amp;b</Key><ETag>{expected['a&b'].etag}</ETag></Object>" in body
+    assert f"<Key>{base}/c</Key></Object></Delete>" in body

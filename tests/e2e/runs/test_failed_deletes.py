@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from lakesweep.runs.history import load_run
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import Flow, SweepRequest
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.scene import Scene, assert_adds_up
 from lakesweep.testing.trouble import MeddlingBackend
@@ -33,13 +33,13 @@ class StubbornBackend(MeddlingBackend):
 
     stubborn: dict[str, list[DeleteStatus]]
 
-    def delete(self, keys: list[str]) -> list[DeleteOutcome]:  # type: ignore[override]
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         answers = {}
         for key in keys:
             waiting = self.stubborn.get(key)
             if waiting:
                 answers[key] = DeleteOutcome(key, waiting.pop(0), "injected")
-        done = {o.key: o for o in self.inner.delete([k for k in keys if k not in answers])}
+        done = {o.key: o for o in self.inner.delete([k for k in keys if k not in answers], terms)}
         return [answers.get(key) or done[key] for key in keys]
 
 

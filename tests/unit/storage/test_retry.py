@@ -49,3 +49,15 @@ def test_throttling_is_bounded_by_time_and_costs_no_retries() -> None:
     assert tries.try_again(BROKEN)
     tries.renew()
     assert tries.try_again(ThrottledError("slow down"))
+
+
+def test_no_pause_is_longer_than_the_time_left() -> None:
+    """Waiting ends with the permission, and without any left there is no other try."""
+    pauses: list[float] = []
+    left = [0.05, 7.0, 0.0]
+    tries = patience(StorageOptions(transient_retries=9), pauses)
+    tries.seconds_left = lambda: left.pop(0)
+    assert tries.try_again(BROKEN)
+    assert tries.try_again(ThrottledError("slow down"))
+    assert not tries.try_again(ThrottledError("slow down"))
+    assert pauses == [0.05, 0.1]

@@ -43,6 +43,7 @@ DELETED_SCHEMA = pa.schema(
 DELETED, ALREADY_GONE = "deleted", "already_gone"
 DENIED, THROTTLED, FAILED, PROTECTED = "denied", "throttled", "failed", "protected"
 NOT_TRIED = "not_tried"
+CHANGED = "changed"  # another object than the planned one, so it was kept
 DONE = frozenset({DELETED, ALREADY_GONE})
 
 OUTCOME_OF = {
@@ -51,6 +52,8 @@ OUTCOME_OF = {
     DeleteStatus.DENIED: DENIED,
     DeleteStatus.THROTTLED: THROTTLED,
     DeleteStatus.FAILED: FAILED,
+    DeleteStatus.CHANGED: CHANGED,
+    DeleteStatus.NOT_TRIED: NOT_TRIED,
 }
 
 
