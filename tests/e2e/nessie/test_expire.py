@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakesweep.domain.live_sets import LiveSetStatus
+from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
 from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunStatus
 from lakesweep.testing.iceberg_tables import EQUALITY_DELETES, IcebergTable
 from lakesweep.testing.nessie_scene import NessieScene
@@ -194,6 +195,54 @@ class TestAge:
         scene.expire(marked)
 
         assert orphan in scene.files()
+
+    @pytest.mark.parametrize("is_foreign", [True, False], ids=["marked there", "marked here"])
+    def test_a_list_of_nessie_gc_gets_the_grace_too(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch, is_foreign: bool
+    ) -> None:
+        """It records what was written a second before the mark and is committed a second after it."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        young, old = (orders.iceberg.write_orphan(f"{n}.parquet") for n in ("young", "old"))
+        marked = scene.mark()
+        scene.touch(young, marked.created - timedelta(seconds=30))
+        _record_as_nessie_gc(scene, marked, {young: 30, old: 10 * 86400})
+        if is_foreign:
+            monkeypatch.setattr(scene.live_sets, "facts", lambda live_set_id: None)
+
+        record = scene.delete_deferred(marked)
+
+        assert young in scene.files()
+        assert old not in scene.files()
+        assert record.objects["deleted"] == 1
+        assert any("were kept: young" in note for note in record.notes)
+
+    def test_a_list_made_here_goes_by_the_grace_it_was_made_with(self, scene: NessieScene) -> None:
+        """Whoever lowered it for the list need not say it again."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        young = orders.iceberg.write_orphan("young.parquet")
+        scene.touch(young, datetime.now(UTC) - timedelta(hours=2))
+        marked = scene.mark()
+        scene.defer(marked, grace=timedelta(hours=1))
+
+        scene.delete_deferred(marked)
+
+        assert young not in scene.files()
+
+
+def _record_as_nessie_gc(scene: NessieScene, marked: Marked, ages: dict[str, float]) -> None:
+    """A finished expiry whose files are recorded, and no file of lakesweep's about it."""
+    live_sets, at = scene.live_sets, marked.created
+    live_sets.start_expire(marked.live_set_id, at)
+    live_sets.add_deferred(
+        marked.live_set_id,
+        [
+            deferred_file(scene.uri("orders/"), uri, at - timedelta(seconds=seconds))
+            for uri, seconds in ages.items()
+        ],
+    )
+    live_sets.finish_expire(marked.live_set_id, at)
 
 
 class TestStatus:

@@ -24,6 +24,7 @@ from lakesweep.errors import ConfigError
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
+    from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
     from lakesweep.runs.nessie.requests import ExpireRequest, MarkRequest
 
 __all__ = [
@@ -73,12 +74,13 @@ def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> Expi
     """What the options ask of a sweep of that live set."""
     from lakesweep.runs.nessie.requests import ExpireRequest
 
+    _check_reverifying(given)
     _check_sweep_options(given)
     return ExpireRequest(
         live_set_id=live_set_id,
         defer=defer,
         max_file_modification=given.read("max_file_modification", instant),
-        grace=_grace(given),
+        grace=_sweep_grace(given),
         keep_all_snapshots=given.switch("keep_all_snapshots"),
         give_up=frozenset(given.values("give_up")),
         max_delete_share=given.read("max_delete_share", _percent),
@@ -88,11 +90,13 @@ def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> Expi
 
 
 def deferred_request(given: Given, live_set_id: LiveSetId) -> ExpireRequest:
-    """What the options ask of the deletion of recorded files; their age was judged when they were recorded."""
+    """What the options ask of the deletion of recorded files."""
     from lakesweep.runs.nessie.requests import ExpireRequest
 
+    _check_reverifying(given)
     return ExpireRequest(
         live_set_id=live_set_id,
+        grace=_grace(given),
         keep_all_snapshots=given.switch("keep_all_snapshots"),
         give_up=frozenset(given.values("give_up")),
     )
@@ -117,13 +121,49 @@ def nessie_client(given: Given) -> Iterator[NessieClient]:
 
 
 @contextmanager
-def reverifying_client(given: Given) -> Iterator[NessieClient | None]:
-    """A client where a URI is given; None leaves a sweep to what its mark found."""
-    if not given.is_given("uri"):
+def reverifying_client(
+    given: Given, live_sets: LiveSetStore, live_set_id: LiveSetId, *, is_to_delete: bool = True
+) -> Iterator[NessieClient | None]:
+    """A client of the catalog that the set was marked from; None where nothing is deleted, or nobody is to be asked."""
+    from lakesweep.catalogs.nessie.client import NessieClient
+
+    if given.switch("no_reverify"):
         yield None
-        return
-    with nessie_client(given) as client:
-        yield client
+    elif given.is_given("uri"):
+        with nessie_client(given) as client:
+            yield client
+    elif not is_to_delete:
+        yield None
+    else:
+        address = _marked_address(live_sets, live_set_id)
+        with NessieClient(address, given.pairs("nessie_option")) as client:
+            yield client
+
+
+def _check_reverifying(given: Given) -> None:
+    """What is wrong with the options of the second look shows before a database is opened."""
+    from lakesweep.catalogs.nessie.transport import catalog_url
+
+    _check_client_names(given)
+    if given.is_given("uri"):
+        catalog_url(given.must_read("uri", str.strip))
+    if given.switch("no_reverify") and given.is_on_command_line("uri"):
+        raise ConfigError(
+            "--uri says where to ask again, --no-reverify not to. Nothing was touched. Leave one of them out.",
+            kind="ambiguous-reverify",
+        )
+
+
+def _marked_address(live_sets: LiveSetStore, live_set_id: LiveSetId) -> str:
+    """Where the mark found the catalog."""
+    facts = live_sets.facts(live_set_id)
+    if facts is None:
+        raise ConfigError(
+            f"Live set {live_set_id} was marked by nessie-gc, which does not store where its Nessie is, so what became live "
+            "since the mark is not known. Nothing was deleted. Give --uri, or --no-reverify to go without asking.",
+            kind="no-catalog-address",
+        )
+    return facts.catalog_uri
 
 
 def _check_client_names(given: Given) -> None:
@@ -141,6 +181,12 @@ def _no_such_client(where: str, name: str, known: Sequence[str]) -> ConfigError:
         "are accepted and mean lakesweep's own client.",
         kind="no-such-client",
     )
+
+
+def _sweep_grace(given: Given) -> timedelta | None:
+    """None where a time on the command line takes the place of the grace period."""
+    is_time_on_command_line = given.is_on_command_line("max_file_modification")
+    return None if is_time_on_command_line and not given.is_given("grace") else _grace(given)
 
 
 def _grace(given: Given) -> timedelta:

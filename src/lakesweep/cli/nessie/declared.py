@@ -21,6 +21,8 @@ OptionGroup = Literal[
     "files",
     "keep",
     "guard",
+    "grace",
+    "reverify",
     "work",
     "show",
 ]
@@ -206,8 +208,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max_file_modification",
         "sweep",
-        "Files modified after this time are kept; takes the place of --grace. "
-        "[default: the mark's start less --grace]",
+        "Files modified after this time are kept. On the command line it takes the place of a --grace that is not given; "
+        "as a variable it never shortens the grace. [default: the mark's start less --grace]",
         metavar="TIME",
     ),
     Option(
@@ -269,10 +271,18 @@ OPTIONS: tuple[Option, ...] = (
         prefix=OURS,
     ),
     Option(
+        "no_reverify",
+        "reverify",
+        "Do not ask Nessie again before files are deleted: what became live since the mark is then lost, and the record "
+        "says so. Works on the command line only.",
+        kind="switch",
+        prefix=COMMAND_LINE_ONLY,
+    ),
+    Option(
         "grace",
-        "guard",
-        "Files modified later than this before the mark's start are kept. Below the default it works on the command "
-        "line only.",
+        "grace",
+        "Files modified later than this before the mark's start are kept, whoever made the mark. Below the default it "
+        "works on the command line only.",
         metavar="DURATION",
         default="24h",
         prefix=OURS,

@@ -20,7 +20,7 @@ __all__ = ["deferred_deletes"]
 
 
 @nessie_command(
-    *("storage", "jdbc", "zone", "id", "files", "nessie", "keep", "work"),
+    *("storage", "jdbc", "zone", "id", "files", "nessie", "keep", "grace", "reverify", "work"),
     more=("spark", "storage", "output"),
     reverifies=True,
 )
@@ -28,8 +28,9 @@ __all__ = ["deferred_deletes"]
 def deferred_deletes(*, given: Given, settings: Settings) -> None:
     """Delete the recorded files.
 
-    They are those that `expire --defer-deletes` found. A file that was written anew since is kept. With --uri, Nessie is asked again, and what became live since the
-    mark is kept. A second run says what was gone already.
+    They are those that `expire --defer-deletes` found. A file that was written anew since is kept, and so is one that
+    is younger than the grace period. Nessie is asked again where the mark found it (--uri, --no-reverify), and what
+    became live since the mark is kept. A second run says what was gone already.
     """
     from lakesweep.runs.nessie.deferred import delete_deferred
 
@@ -41,8 +42,8 @@ def deferred_deletes(*, given: Given, settings: Settings) -> None:
     with (
         failure_shown(settings.output, live_set_id) as begun,
         work_location(given, settings.spark) as work,
-        reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
+        reverifying_client(given, live_sets, live_set_id) as client,
         opened_context(settings, live_sets, work) as context,
     ):
         begun.phases = context.phases

@@ -29,7 +29,20 @@ __all__ = ["expire", "expire_and_show"]
 
 
 @nessie_command(
-    *("storage", "jdbc", "zone", "id", "sweep", "files", "nessie", "keep", "guard", "work"),
+    *(
+        "storage",
+        "jdbc",
+        "zone",
+        "id",
+        "sweep",
+        "files",
+        "nessie",
+        "keep",
+        "guard",
+        "grace",
+        "reverify",
+        "work",
+    ),
     more=("spark", "storage", "output"),
     reverifies=True,
 )
@@ -39,8 +52,9 @@ def expire(*, given: Given, settings: Settings) -> None:
 
     Garbage is what no content of a live set needs; --defer-deletes records it, for `deferred-deletes`. All base
     locations are compared with the live files of the whole catalog, by exact hash. A live metadata file, manifest
-    list or manifest that can't be read stops the run, and nothing is deleted. Nessie is not needed; with --uri it is
-    asked again, and what became live since the mark is kept. A sweep that was stopped goes on when it is run again.
+    list or manifest that can't be read stops the run, and nothing is deleted. Before it deletes, Nessie is asked again
+    where the mark found it (--uri, --no-reverify), and what became live since the mark is kept. A sweep that was
+    stopped goes on when it is run again.
     """
     shown_zone(given)
     database, live_set_id = chosen_database(given), named_live_set(given)
@@ -52,8 +66,8 @@ def expire(*, given: Given, settings: Settings) -> None:
     with (
         failure_shown(settings.output, live_set_id) as begun,
         work_location(given, settings.spark) as work,
-        reverifying_client(given) as client,
         opened_live_sets(database) as live_sets,
+        reverifying_client(given, live_sets, live_set_id, is_to_delete=not defer) as client,
         opened_context(settings, live_sets, work) as context,
     ):
         begun.phases = context.phases

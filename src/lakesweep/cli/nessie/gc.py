@@ -23,7 +23,19 @@ __all__ = ["gc"]
 
 
 @nessie_command(
-    *("storage", "jdbc", "zone", "nessie", "mark", "sweep", "files", "keep", "guard", "work"),
+    *(
+        "storage",
+        "jdbc",
+        "zone",
+        "nessie",
+        "mark",
+        "sweep",
+        "files",
+        "keep",
+        "guard",
+        "grace",
+        "work",
+    ),
     more=("spark", "storage", "output"),
 )
 @on_spark

@@ -49,7 +49,7 @@ def nessie_command(
     """Give a command the options of these groups, and lakesweep's own of the groups `more`.
 
     Args:
-        reverifies: Nessie is asked only where `--uri` is given, and then for what is live now.
+        reverifies: Nessie is asked for what is live now, where the mark found it unless `--uri` says otherwise.
     """
     chosen = [o for o in OPTIONS if o.group in groups]
 
@@ -80,7 +80,7 @@ def _annotation(declared: Option, reverifies: bool) -> Any:
     default = f" [default: {declared.default}]" if declared.default is not None else ""
     help_text = declared.help + default
     if declared.name == "uri" and reverifies:
-        help_text = "Nessie's REST API: where given, what is live now is read again, and kept."
+        help_text = "Nessie's REST API, where what is live now is read again before deletes. [default: the mark's]"
     if declared.kind == "negatable":
         names = [f"{declared.flag}/--no-{declared.flag[2:]}"]
     if declared.kind in ("switch", "negatable"):

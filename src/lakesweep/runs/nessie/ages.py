@@ -16,21 +16,27 @@ def newest_to_go(
     live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest
 ) -> tuple[datetime, list[str]]:
     """The time up to which (inclusive) a modified file may go, and what there is to say about it."""
-    asked = request.max_file_modification
-    if asked is None:
-        margin = request.grace if facts is not None else request.grace + FOREIGN_CLOCK
-        return live_set.created - margin, []
-    if asked > live_set.created:
-        return live_set.created, [
-            f"--max-file-modification {format_time(asked)} is later than the mark ({format_time(live_set.created)}), which "
-            "knows nothing of files written after it: those are kept"
-        ]
-    return asked, []
+    asked, least_age = request.max_file_modification, request.least_age
+    newest = live_set.created - least_age
+    is_exact = asked is not None and not least_age  # a time takes the place of all margins
+    if facts is None and not is_exact:
+        newest -= FOREIGN_CLOCK
+    if asked is None or asked == newest:
+        return newest, []
+    if asked < newest:
+        return asked, []
+    return newest, [
+        f"--max-file-modification {format_time(asked)} is later than the mark ({format_time(live_set.created)}) with its "
+        f"grace period allows: files written after {format_time(newest)} are kept"
+    ]
 
 
-def newest_recorded(live_set: LiveSet, facts: MarkFacts | None) -> datetime:
-    """No file newer than the mark can be on an honest list of deferred files."""
-    return live_set.created if facts is not None else live_set.created + FOREIGN_CLOCK
+def newest_recorded(
+    live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest, recorded: datetime | None
+) -> datetime:
+    """The same for files on a list: a list that lakesweep made was judged by the time `recorded`, others by nobody."""
+    newest, _ = newest_to_go(live_set, facts, request)
+    return newest if recorded is None else max(newest, min(recorded, live_set.created))
 
 
 def earliest_mark(live_set: LiveSet) -> datetime:

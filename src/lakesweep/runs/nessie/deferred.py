@@ -19,6 +19,7 @@ from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live
 from lakesweep.runs.nessie.records import (
     NOT_REVERIFIED,
+    find_record,
     finished,
     new_record,
     save_record,
@@ -51,7 +52,8 @@ def delete_deferred(
             kind="wrong-status",
         )
     facts = context.live_sets.facts(live_set.id)
-    cutoff = newest_recorded(live_set, facts)
+    earlier = find_record(context, live_set)
+    cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
     record = new_record(context, live_set, facts, FLOW, cutoff)
     found = read_grounds(context, live_set, facts, request)
     folder = SetFolder(live_set.id)

@@ -16,9 +16,7 @@ from lakesweep.runs.nessie.sweep import Swept
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.work import deleting
 
-NOT_REVERIFIED = (
-    "not re-verified: no --uri was given, so what became live since the mark is not known"
-)
+NOT_REVERIFIED = "not re-verified (--no-reverify): Nessie was not asked again, so what became live since the mark is not known"
 
 
 def new_record(

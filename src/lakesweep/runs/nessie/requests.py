@@ -29,8 +29,10 @@ class ExpireRequest:
 
     live_set_id: LiveSetId
     defer: bool = False
-    max_file_modification: datetime | None = None  # inclusive; takes the place of the grace period
-    grace: timedelta = GRACE
+    max_file_modification: datetime | None = (
+        None  # inclusive; takes the place of a grace period that is not given
+    )
+    grace: timedelta | None = None
     keep_all_snapshots: bool = False
     give_up: frozenset[str] = frozenset()
     max_delete_share: float | None = None
@@ -38,6 +40,13 @@ class ExpireRequest:
     parallelism: int = (
         4  # more keeps more files in flight in each task; Spark says how many tasks run
     )
+
+    @property
+    def least_age(self) -> timedelta:
+        """How long before the mark a file must have been written."""
+        if self.grace is not None:
+            return self.grace
+        return GRACE if self.max_file_modification is None else timedelta(0)
 
     @property
     def files_in_flight(self) -> int:

@@ -47,7 +47,7 @@ NESSIE_GC = {
     "--with-base-locations": ("-B", None),
 }
 OURS = {
-    *("--keep-state-at-cutoff", "--keep-all-snapshots", "--grace", "--give-up"),
+    *("--keep-state-at-cutoff", "--keep-all-snapshots", "--grace", "--give-up", "--no-reverify"),
     *("--max-delete-share", "--confirm", "--work-location"),
 }
 
@@ -66,6 +66,7 @@ def test_variables_are_named_after_the_options() -> None:
     assert variables["--defer-deletes"] == "NESSIE_GC_DEFER_DELETES"
     assert variables["--work-location"] == "LAKESWEEP_NESSIE_WORK_LOCATION"
     assert variables["--live-set-id"] == variables["--give-up"] == variables["--confirm"] == ""
+    assert variables["--no-reverify"] == ""
 
 
 def given(env: dict[str, str] | None = None, **flags: Any) -> Given:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +31,18 @@ def live_set(database: str) -> LiveSetId:
 
 
 @pytest.fixture
+def foreign_set(database: str) -> LiveSetId:
+    """A live set that can be swept, as nessie-gc leaves it."""
+    live_set_id = new_live_set_id()
+    with open_live_sets(database) as live_sets:
+        live_sets.start_identify(live_set_id, AT)
+    with sqlite3.connect(database.removeprefix("sqlite:///")) as connection:
+        connection.execute("DELETE FROM lakesweep_live_set_facts")
+        connection.execute("UPDATE gc_live_sets SET set_status = 'IDENTIFY_SUCCESS'")
+    return live_set_id
+
+
+@pytest.fixture
 def nessie() -> Iterator[FakeNessie]:
     with FakeNessie() as server:
         yield server
@@ -42,7 +55,7 @@ def words(database: str, live_set: LiveSetId) -> list[str]:
 
 @pytest.mark.parametrize("name", ["expire", "sweep"])
 def test_defaults(shell: Any, asked: Any, words: list[str], live_set: str, name: str) -> None:
-    """Deletes at once, a day of grace, no Nessie, our files in the state folder of the user."""
+    """Deletes at once, a day of grace, Nessie asked again where the mark found it, our files in the state folder of the user."""
     shell(name, *words)
     request = asked.request
     assert request.live_set_id == live_set
@@ -53,7 +66,7 @@ def test_defaults(shell: Any, asked: Any, words: list[str], live_set: str, name:
     assert request.give_up == frozenset()
     assert request.max_delete_share is None
     assert request.confirm is None
-    assert asked.client is None
+    assert asked.client.uri == "http://nessie/api/v2"
     assert asked.context.work.uri == f"file://{Path.home()}/.local/state/lakesweep/nessie"
 
 
@@ -118,16 +131,68 @@ def test_variables_of_the_sweep(
     assert "lowers a guard" in shell.err
 
 
-def test_a_uri_lets_nessie_be_asked_again(
-    shell: Any, asked: Any, words: list[str], nessie: FakeNessie
+@pytest.mark.parametrize("name", ["expire", "deferred-deletes"])
+class TestAskedAgain:
+    def test_where_the_mark_found_it(
+        self, shell: Any, asked: Any, words: list[str], name: str
+    ) -> None:
+        """No --uri is no reason to leave the second look out."""
+        shell(name, *words)
+        assert asked.client.uri == "http://nessie/api/v2"
+
+    def test_or_where_a_uri_says(
+        self, shell: Any, asked: Any, words: list[str], nessie: FakeNessie, name: str
+    ) -> None:
+        """A catalog may have moved since."""
+        shell(name, *words, "-u", nessie.uri)
+        assert asked.client.uri == nessie.uri
+
+    def test_or_nowhere_by_a_flag(
+        self, shell: Any, asked: Any, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """On the command line, whatever the environment says."""
+        monkeypatch.setenv("NESSIE_GC_URI", "http://elsewhere/api/v2")
+        shell(name, *words, "--no-reverify")
+        assert asked.client is None
+        shell(name, *words, "--no-reverify", "--uri", "http://nessie/api/v2", status=2)
+        assert "Leave one of them out" in shell.err
+        monkeypatch.setenv("LAKESWEEP_NESSIE_NO_REVERIFY", "true")
+        shell(name, *words, status=2)
+
+    def test_a_set_of_nessie_gc_says_nothing_of_its_catalog(
+        self, shell: Any, asked: Any, database: str, foreign_set: LiveSetId, name: str
+    ) -> None:
+        """So somebody else must."""
+        words = ["--jdbc-url", database, "-l", foreign_set]
+        shell(name, *words, status=2)
+        assert "--uri" in shell.err
+        assert "--no-reverify" in shell.err
+        assert asked.calls == []
+        shell(name, *words, "--no-reverify")
+        assert asked.client is None
+        shell(name, *words, "--uri", "http://nessie/api/v2")
+        assert asked.client.uri == "http://nessie/api/v2"
+
+
+def test_a_list_is_made_without_nessie(
+    shell: Any, asked: Any, database: str, foreign_set: LiveSetId
 ) -> None:
-    """For expire and for deferred deletes; without one nobody is asked."""
-    shell("expire", *words, "-u", nessie.uri)
-    assert asked.client.uri == nessie.uri
-    shell("deferred-deletes", *words, "--uri", nessie.uri)
-    assert asked.client.uri == nessie.uri
-    shell("deferred-deletes", *words)
+    """Nothing is deleted by it, so nobody needs to be asked."""
+    shell("expire", "--jdbc-url", database, "-l", foreign_set, "--defer-deletes")
     assert asked.client is None
+
+
+def test_a_time_takes_the_place_of_the_grace_on_the_command_line_only(
+    shell: Any, asked: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a variable it would lower a guard from afar."""
+    shell("expire", *words, "--max-file-modification", "2026-05-01T00:00:00Z")
+    assert asked.request.least_age == timedelta(0)
+    shell("expire", *words, "--max-file-modification", "2026-05-01T00:00:00Z", "--grace", "2d")
+    assert asked.request.least_age == timedelta(days=2)
+    monkeypatch.setenv("NESSIE_GC_MAX_FILE_MODIFICATION", "2026-05-01T00:00:00Z")
+    shell("expire", *words)
+    assert asked.request.least_age == timedelta(hours=24)
 
 
 def test_the_sweeps_result(shell: Any, asked: Any, words: list[str], live_set: str) -> None:
