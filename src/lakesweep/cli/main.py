@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from lakesweep.cli.backup import backup
 from lakesweep.cli.config import config_app
@@ -81,6 +82,10 @@ _BROKEN_PIPE = 141
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the status that its outcome stands for."""
     configure_logging()
+    if (
+        "_LAKESWEEP_COMPLETE" in os.environ
+    ):  # asked by the script that `nessie completion-script` writes
+        completion_init()
     _leave(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 

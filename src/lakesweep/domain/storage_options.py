@@ -6,9 +6,10 @@ import dataclasses
 import difflib
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 
 _SECRETS = frozenset(
@@ -20,7 +21,26 @@ _SECRETS = frozenset(
         "azure_sas_token",
         "azure_client_secret",
         "gcs_service_account_key",
+        "gcs_token",
     }
+)
+
+# A key and its secret belong together: half a pair from one place and half from another opens nothing, or
+# something else than was meant. The first place that names one of them gives all of them.
+TOGETHER = (
+    (
+        "s3_access_key_id",
+        "s3_secret_access_key",
+        "s3_session_token",
+        "s3_profile",
+        "s3_assume_role_arn",
+        "s3_assume_role_external_id",
+        "s3_assume_role_session_name",
+        "s3_assume_role_seconds",
+    ),
+    ("azure_account_key", "azure_sas_token"),
+    ("azure_tenant_id", "azure_client_id", "azure_client_secret", "azure_federated_token_file"),
+    ("gcs_service_account_key_file", "gcs_service_account_key", "gcs_token"),
 )
 
 # The first variable that is set gives the value.
@@ -41,7 +61,7 @@ _VARIABLES: dict[str, tuple[str, ...]] = {
     "gcs_endpoint": ("STORAGE_EMULATOR_HOST",),
 }
 
-_ENDPOINTS = ("s3_endpoint", "gcs_endpoint")
+_ENDPOINTS = ("s3_endpoint", "azure_endpoint", "gcs_endpoint")
 _LEAST = {
     "max_requests_in_flight": 1,
     "connect_timeout_seconds": 0.001,
@@ -50,6 +70,15 @@ _LEAST = {
     "throttle_patience_seconds": 0,
     "first_pause_seconds": 0,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOptions:
+    """Options of one S3 bucket or one Azure account, in place of the general ones."""
+
+    kind: str  # "s3" or "azure"
+    name: str  # of the bucket or the account
+    values: tuple[tuple[str, str], ...] = field(repr=False)  # option and text; may hold secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +93,25 @@ class StorageOptions:
     s3_profile: str | None = None
     s3_path_style: bool | None = None  # unset: path style wherever an endpoint is given
     s3_allow_http: bool | None = None  # unset: where the endpoint itself says http://
+    s3_assume_role_arn: str | None = None  # a role to take on, asked for with the other credentials
+    s3_assume_role_external_id: str | None = None
+    s3_assume_role_session_name: str | None = None
+    s3_assume_role_seconds: int | None = None  # how long the role's credentials last
     azure_account_key: str | None = None
     azure_sas_token: str | None = None
     azure_tenant_id: str | None = None
     azure_client_id: str | None = None
     azure_client_secret: str | None = None
     azure_federated_token_file: str | None = None
+    azure_endpoint: str | None = (
+        None  # of the account, in place of the one that its name stands for
+    )
     gcs_service_account_key_file: str | None = None
     gcs_service_account_key: str | None = None  # the key file's JSON itself
-    gcs_endpoint: str | None = None  # an emulator, which is asked without credentials
+    gcs_token: str | None = None  # an OAuth 2 access token, used as it is until it ends
+    gcs_endpoint: str | None = (
+        None  # an emulator, which is asked without credentials unless a token is given
+    )
     local_fsync: bool = True  # off: a write may be lost with the machine's power
     max_requests_in_flight: int = 64
     connect_timeout_seconds: float = 10.0
@@ -80,6 +119,7 @@ class StorageOptions:
     transient_retries: int = 6  # of what is safe to repeat
     throttle_patience_seconds: float = 120.0  # how long one request puts up with "slow down"
     first_pause_seconds: float = 0.1  # before the first retry, at most; doubles with each
+    places: tuple[PlaceOptions, ...] = ()
 
     def __post_init__(self) -> None:
         for name in _ENDPOINTS:
@@ -113,6 +153,7 @@ class StorageOptions:
     def with_values(self, values: Mapping[str, str]) -> StorageOptions:
         """A copy with `values` (as written on a command line) set; an unknown name is an error."""
         kinds = typing.get_type_hints(StorageOptions)
+        del kinds["places"]
         parsed: dict[str, object] = {}
         for name, text in values.items():
             if name not in kinds:
@@ -122,18 +163,40 @@ class StorageOptions:
             parsed[name] = _parsed(name, kinds[name], text)
         return dataclasses.replace(self, **parsed)  # type: ignore[arg-type]
 
+    def over(self, values: Mapping[str, str]) -> StorageOptions:
+        """A copy with `values` set; of options that belong together, those not given are unset."""
+        options = self
+        for group in TOGETHER:
+            if any(name in values for name in group):
+                options = dataclasses.replace(options, **dict.fromkeys(group))  # type: ignore[arg-type]
+        return options.with_values(values)
+
+    def for_location(self, location: Location) -> StorageOptions:
+        """The options for one place: those of its bucket or account over the general ones."""
+        if not self.places:
+            return self
+        options = dataclasses.replace(self, places=())
+        name = location.account if location.kind == "azure" else location.container
+        for place in self.places:
+            if (place.kind, place.name) == (location.kind, name):
+                options = options.over(dict(place.values))
+        return options
+
     def masked(self) -> dict[str, object]:
         """Every option that is set, secrets as `***`."""
         shown: dict[str, object] = {}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                shown[field.name] = "***" if field.name in _SECRETS else value
+        for option in dataclasses.fields(self):
+            value = getattr(self, option.name)
+            if value is not None and option.name != "places":
+                shown[option.name] = "***" if option.name in _SECRETS else value
         return shown
 
     def secrets(self) -> frozenset[str]:
         """The secret values themselves, for whoever must keep them out of a text."""
-        return frozenset(value for name in _SECRETS if (value := getattr(self, name)))
+        own = {value for name in _SECRETS if (value := getattr(self, name))}
+        return frozenset(
+            own | {v for place in self.places for name, v in place.values if name in _SECRETS}
+        )
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={value!r}" for name, value in self.masked().items())
@@ -142,7 +205,7 @@ class StorageOptions:
 
 def _parsed(name: str, kind: object, text: str) -> object:
     try:
-        if kind is int:
+        if kind in (int, int | None):
             return int(text)
         if kind is float:
             return float(text)

@@ -60,7 +60,7 @@ class RunContext:
 def open_repository(
     client: LakeFSClient,
     repository: str,
-    storage: StorageOptions | Callable[[Location], StorageOptions],
+    storage: StorageOptions,
     engine: Engine,
     *,
     bars: Progress | None = None,
@@ -70,10 +70,7 @@ def open_repository(
     use_lease: bool = True,
     clock: Callable[[], datetime] = utc_now,
 ) -> RunContext:
-    """Look the repository up and reach for its namespace; `lakefs://name` is accepted.
-
-    `storage` may depend on where the namespace turns out to lie.
-    """
+    """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
     name = repository_name(repository)
     found = client.repository(name)
     if found.read_only:
@@ -86,9 +83,7 @@ def open_repository(
         repository=found,
         profile=client.profile(found.storage_id),
         client=client,
-        target=Target(
-            namespace, storage(namespace) if callable(storage) else storage, namespace_root
-        ),
+        target=Target(namespace, storage, namespace_root),
         engine=engine,
         phases=Phases(name, bars),
         parallelism=parallelism or Parallelism(),

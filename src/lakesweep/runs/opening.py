@@ -44,7 +44,7 @@ def open_run(
         yield open_repository(
             client,
             name,
-            settings.storage_for,
+            settings.storage,
             engine,
             bars=bars,
             namespace_root=settings.namespace_root,
@@ -86,7 +86,7 @@ def sweep_request(settings: Settings) -> SweepRequest:
         confirm=collect.confirm,
         dry_run=collect.dry_run,
         backup_to=to,
-        backup_storage=settings.storage_for(to) if to is not None else None,
+        backup_storage=settings.storage if to is not None else None,
     )
 
 
@@ -103,7 +103,7 @@ def named_mark(settings: Settings) -> str:
 def outside_target(settings: Settings, uri: str) -> Target:
     """A location outside the namespace, as a user writes it."""
     location = Location.parse(uri, namespace_root=settings.namespace_root)
-    return Target(location, settings.storage_for(location), settings.namespace_root)
+    return Target(location, settings.storage, settings.namespace_root)
 
 
 def _refuse_other_name(flag: str, given: str | None, repository: str) -> None:

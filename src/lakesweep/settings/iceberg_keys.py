@@ -44,6 +44,7 @@ _ICEBERG_OPTIONS = {
     "aws.region": "s3_region",
     "s3.region": "s3_region",
     "client.region": "s3_region",
+    "gcs.oauth2.token": "gcs_token",
     # As pyiceberg spells them.
     "adls.account-key": "azure_account_key",
     "adls.sas-token": "azure_sas_token",
@@ -63,6 +64,8 @@ _ICEBERG_READ_APART = (
     r"adls\.auth\.shared-key\.account\.name",
     r"adls\.auth\.shared-key\.account\.key",
     r"adls\.sas-token\..+",
+    r"adls\.connection-string\..+",
+    r"client\.assume-role\.(?:arn|region|external-id|session-name|timeout-sec)",
 )
 
 # They tune Iceberg's Java clients, or say how *new* files are written.
@@ -86,6 +89,7 @@ _ICEBERG_WITHOUT_EFFECT = (
     r"s3\.request-timeout",
     r"http-client\.(?:type|urlconnection\..+|apache\..+)",
     r"gcs\.project-id",
+    r"gcs\.oauth2\.token-expires-at",
     r"gcs\.client-lib-token",
     r"gcs\.channel\..+",
     r"gcs\.delete\.batch-size",
@@ -101,6 +105,7 @@ _ICEBERG_SAME_HERE = {
     "s3.access-grants.enabled": ("false",),
     "s3.sse.type": ("none", "s3", "kms", "dsse-kms"),
     "client.refresh-credentials-enabled": ("false",),
+    "client.factory": ("org.apache.iceberg.aws.assumeroleawsclientfactory",),
 }
 
 _USE_VARIABLES = "give a key and its secret, or the store's own variables and files"
@@ -110,15 +115,13 @@ _ICEBERG_REFUSED = {
     r"s3\.access-points\..+": "access points are not supported; name the bucket itself",
     r"s3\.sse\.(?:key|md5)": "keys of the client's own are not supported",
     r"s3\.(?:client-factory-impl|signer\..+)": f"Java classes can't be loaded; {_USE_VARIABLES}",
-    r"client\.(?:factory|credentials-provider)(?:\..+)?": f"Java classes can't be loaded; {_USE_VARIABLES}",
-    r"client\.assume-role\..+": f"roles are assumed by AWS's own configuration; {_USE_VARIABLES}",
+    r"client\.credentials-provider(?:\..+)?": f"Java classes can't be loaded; {_USE_VARIABLES}",
+    r"client\.assume-role\.tags\..+": "a role's session is not tagged here; leave the tags out",
     r"(?:client|gcs\.oauth2|adls)\.refresh-credentials-endpoint": f"credentials are not fetched; {_USE_VARIABLES}",
     r"http-client\.proxy-endpoint": "set HTTPS_PROXY instead",
-    r"gcs\.oauth2\..+": "bare tokens are not supported; set GOOGLE_APPLICATION_CREDENTIALS to a key file",
     r"gcp\.impersonate\..+": "set GOOGLE_APPLICATION_CREDENTIALS to a file that says so",
     r"gcs\.(?:en|de)cryption-key": "keys of the client's own are not supported",
     r"gcs\.user-project": "billing another project is not supported",
-    r"adls\.connection-string\..+": "an account's endpoint is read from the locations themselves",
     r"adls\.token(?:-.+)?": f"bare tokens are not supported; {_USE_VARIABLES}",
 }
 
@@ -190,7 +193,7 @@ _HADOOP_SAME_HERE = {
 }
 
 _HADOOP_REFUSED = {
-    r"fs\.s3a\.bucket\..+": "settings for single buckets are not supported; give them for all",
+    r"fs\.s3a\.bucket\..+": "of one bucket only its keys, session token, endpoint, region, path style and SSL can be given",
     r"fs\.s3a\.(?:encryption|server-side-encryption).*": "keys of the client's own are not supported",
     r"fs\.s3a\.(?:assumed\.role|delegation|security).*": f"not supported; {_USE_VARIABLES}",
     r"fs\.s3a\.proxy\..+": "set HTTPS_PROXY instead",

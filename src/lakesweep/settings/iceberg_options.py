@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import ConfigError
 from lakesweep.settings.iceberg_keys import (
     HADOOP,
@@ -20,8 +21,7 @@ from lakesweep.settings.iceberg_keys import (
     ICEBERG_FILE_IOS,
     KnownKeys,
 )
-from lakesweep.settings.spark_properties import HADOOP_PREFIX, AzureAccount, read_properties
-from lakesweep.settings.stores import over
+from lakesweep.settings.spark_properties import HADOOP_PREFIX, read_properties
 from lakesweep.settings.values import Settings
 
 __all__ = ["FileAccess", "read_file_access", "with_file_access"]
@@ -29,6 +29,13 @@ __all__ = ["FileAccess", "read_file_access", "with_file_access"]
 _DELETE_ENABLED = "s3.delete-enabled"
 _SHARED_KEY = "adls.auth.shared-key.account."
 _SAS_TOKEN = re.compile(r"adls\.sas-token\.(?P<account>[^.]+)(?:\..+)?")
+_CONNECTION_STRING = re.compile(r"adls\.connection-string\.(?P<account>[^.]+)(?:\..+)?")
+_ROLE = "client.assume-role."
+# A bucket's name may hold dots: a known ending tells where it stops.
+_BUCKET = re.compile(
+    r"fs\.s3a\.bucket\.(?P<bucket>.+?)\.(?P<what>(?:access|secret)\.key|session\.token|endpoint(?:\.region)?"
+    r"|path\.style\.access|connection\.ssl\.enabled)"
+)
 _TENANT = re.compile(r"https://[^/]+/(?P<tenant>[^/]+)/oauth2(?:/v2\.0)?/token")
 
 
@@ -38,7 +45,7 @@ class FileAccess:
 
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # storage options
     iceberg: Mapping[str, str] = field(default_factory=dict, repr=False)  # these win
-    azure_accounts: Mapping[str, AzureAccount] = field(default_factory=dict)
+    places: tuple[PlaceOptions, ...] = ()  # of single buckets and Azure accounts
     may_delete: bool = True
 
 
@@ -58,32 +65,23 @@ def read_file_access(iceberg: Mapping[str, str], hadoop: Mapping[str, str]) -> F
     return FileAccess(
         hadoop=options | dict(_hadoop_oauth(hadoop)),
         iceberg={o: iceberg[k] for k, o in ICEBERG.options.items() if k in iceberg}
-        | dict(_emulator(iceberg)),
-        azure_accounts={**found.azure_accounts, **_iceberg_accounts(iceberg)},
+        | dict(_emulator(iceberg))
+        | dict(_role(iceberg)),
+        places=(*_buckets(hadoop), *found.azure_accounts, *_iceberg_accounts(iceberg)),
         may_delete=_is_on(iceberg, _DELETE_ENABLED, default=True),
     )
 
 
 def with_file_access(settings: Settings, access: FileAccess) -> Settings:
-    """The settings with these over what other sources say of the stores. A single Azure account is the only one."""
-    storage = over(over(settings.storage, access.hadoop), access.iceberg)
-    accounts = {**settings.azure_accounts, **access.azure_accounts}
-    if len(accounts) > 1:
-        raise ConfigError(
-            f"Keys of several Azure accounts are given ({', '.join(sorted(accounts))}), and one run works with one. "
-            "Nothing was touched. Leave out all but one, or use an identity that may enter all of them "
-            "(AZURE_TENANT_ID, AZURE_CLIENT_ID, AZURE_CLIENT_SECRET).",
-            kind="several-azure-accounts",
-        )
-    for account in accounts.values():
-        storage = dataclasses.replace(
-            storage, azure_account_key=account.account_key, azure_sas_token=account.sas_token
-        )
-    return dataclasses.replace(settings, storage=storage, azure_accounts=accounts)
+    """The settings with these over what other sources say of the stores."""
+    storage = settings.storage.over(access.hadoop).over(access.iceberg)
+    storage = dataclasses.replace(storage, places=(*storage.places, *access.places))
+    return dataclasses.replace(settings, storage=storage)
 
 
 def _check_names(known: KnownKeys, given: Mapping[str, str]) -> None:
-    for name, value in given.items():
+    for full_name, value in given.items():
+        name = _of_all_buckets(full_name)
         for pattern, why in known.refused.items():
             if re.fullmatch(pattern, name):
                 raise _cannot(known.flag, name, why)
@@ -145,10 +143,12 @@ def _is_on(iceberg: Mapping[str, str], name: str, *, default: bool) -> bool:
 
 
 def _emulator(iceberg: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Google's store on another host is an emulator, which is asked without credentials, or it is not known here."""
+    """Google's store on another host is an emulator: it is asked with a token, or without any credentials."""
     is_open = _is_on(iceberg, "gcs.no-auth", default=False)
-    host = iceberg.get("gcs.service.host")
-    if is_open != (host is not None):
+    host, token = iceberg.get("gcs.service.host"), iceberg.get("gcs.oauth2.token")
+    if is_open and token is not None:
+        raise _cannot("--iceberg", "gcs.no-auth", "gcs.oauth2.token says otherwise")
+    if token is None and is_open != (host is not None):
         raise _cannot(
             "--iceberg",
             "gcs.no-auth" if is_open else "gcs.service.host",
@@ -158,7 +158,25 @@ def _emulator(iceberg: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "gcs_endpoint", host
 
 
-def _iceberg_accounts(iceberg: Mapping[str, str]) -> Mapping[str, AzureAccount]:
+def _of_all_buckets(name: str) -> str:
+    """The property without the bucket that it is meant for: `fs.s3a.bucket.B.endpoint` is `fs.s3a.endpoint`."""
+    match = _BUCKET.fullmatch(name)
+    return f"fs.s3a.{match['what']}" if match else name
+
+
+def _buckets(hadoop: Mapping[str, str]) -> Iterator[PlaceOptions]:
+    """Options of single buckets, as Hadoop's S3A connector takes them."""
+    of_bucket: dict[str, dict[str, str]] = {}
+    for name, value in hadoop.items():
+        if match := _BUCKET.fullmatch(name):
+            of_bucket.setdefault(match["bucket"], {})[_of_all_buckets(name)] = value
+    for bucket, values in of_bucket.items():
+        found = read_properties({HADOOP_PREFIX + name: value for name, value in values.items()})
+        options = tuple((name, value) for name, (_, value) in found.storage.items())
+        yield PlaceOptions("s3", bucket, options)
+
+
+def _iceberg_accounts(iceberg: Mapping[str, str]) -> Iterator[PlaceOptions]:
     name, key = iceberg.get(f"{_SHARED_KEY}name"), iceberg.get(f"{_SHARED_KEY}key")
     if (name is None) != (key is None):
         raise ConfigError(
@@ -166,12 +184,49 @@ def _iceberg_accounts(iceberg: Mapping[str, str]) -> Mapping[str, AzureAccount]:
             "Nothing was touched.",
             kind="half-a-key",
         )
-    accounts = {name: AzureAccount(account_key=key)} if name is not None else {}
-    for property_name, token in iceberg.items():
-        # Iceberg, too, takes a SAS token before a shared key.
+    if name is not None and key is not None:
+        yield PlaceOptions("azure", name, (("azure_account_key", key),))
+    for property_name, value in iceberg.items():
+        # A later place wins: Iceberg, too, takes a SAS token before a shared key.
         if match := _SAS_TOKEN.fullmatch(property_name):
-            accounts[match["account"]] = AzureAccount(sas_token=token)
-    return accounts
+            yield PlaceOptions("azure", match["account"], (("azure_sas_token", value),))
+        elif match := _CONNECTION_STRING.fullmatch(property_name):
+            yield PlaceOptions("azure", match["account"], tuple(_connection(property_name, value)))
+
+
+def _connection(name: str, value: str) -> Iterator[tuple[str, str]]:
+    """An account's endpoint, as Iceberg takes it, or a connection string as Azure's portal shows it."""
+    parts = dict(part.split("=", 1) for part in value.split(";") if "=" in part)
+    if "://" in value.partition(";")[0].partition("=")[0]:
+        yield "azure_endpoint", value
+        return
+    options = {
+        "BlobEndpoint": "azure_endpoint",
+        "AccountKey": "azure_account_key",
+        "SharedAccessSignature": "azure_sas_token",
+    }
+    found = [(options[part], text) for part, text in parts.items() if part in options]
+    if not found:
+        raise _cannot(
+            "--iceberg", name, "it is neither an address nor Name=Value;… with an AccountKey"
+        )
+    yield from found
+
+
+def _role(iceberg: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The role of `client.assume-role.*`; the region that AWS is asked in is the bucket's unless it says otherwise."""
+    given = {n.removeprefix(_ROLE): v for n, v in iceberg.items() if n.startswith(_ROLE)}
+    if given and "arn" not in given:
+        raise _cannot("--iceberg", f"{_ROLE}{next(iter(given))}", f"{_ROLE}arn is missing")
+    names = {
+        "arn": "s3_assume_role_arn",
+        "external-id": "s3_assume_role_external_id",
+        "session-name": "s3_assume_role_session_name",
+        "timeout-sec": "s3_assume_role_seconds",
+    }
+    yield from ((option, given[name]) for name, option in names.items() if name in given)
+    if "region" in given and not {"client.region", "s3.region", "aws.region"} & iceberg.keys():
+        yield "s3_region", given["region"]
 
 
 _OAUTH = re.compile(

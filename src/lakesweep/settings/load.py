@@ -116,8 +116,7 @@ def _load(
         collect=_collect(plain),
         spark=SparkSettings(plain["master"], plain["remote"], known.for_spark),
         output=_output(plain),
-        storage=storage,
-        azure_accounts={} if names_azure_key else known.azure_accounts,
+        storage=replace(storage, places=() if names_azure_key else known.azure_accounts),
         namespace_root=plain["namespace_root"],
         values=(*_shown(values, known), *storage_values),
         warnings=tuple(mask.mask(warning) for warning in warnings),
@@ -260,7 +259,8 @@ def _shown(values: Mapping[str, tuple[Any, str]], known: KnownProperties) -> lis
         lines.append(SettingValue(declared.name, value, where))
     for name, text in sorted(known.for_spark.items()):
         lines.append(SettingValue(name, MASK if is_secret_name(name) else text, "Spark property"))
-    for account, access in sorted(known.azure_accounts.items()):
-        kind = "account_key" if access.account_key else "sas_token"
-        lines.append(SettingValue(f"azure.{account}.{kind}", MASK, "Spark property"))
+    for place in sorted(known.azure_accounts, key=lambda place: place.name):
+        for option, _ in place.values:
+            name = f"azure.{place.name}.{option.removeprefix('azure_')}"
+            lines.append(SettingValue(name, MASK, "Spark property"))
     return lines

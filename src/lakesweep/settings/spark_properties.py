@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import ConfigError
 from lakesweep.settings.declared import SETTINGS
 
-__all__ = ["HADOOP_PREFIX", "AzureAccount", "KnownProperties", "read_properties"]
+__all__ = ["HADOOP_PREFIX", "KnownProperties", "read_properties"]
 
 HADOOP_PREFIX = "spark.hadoop."
 
@@ -40,20 +41,12 @@ _AZURE_SAS = re.compile(r"fs\.azure\.sas\.(?:fixed\.token|[^.]+)\.(?P<account>[^
 
 
 @dataclass(frozen=True, slots=True)
-class AzureAccount:
-    """What one storage account is opened with."""
-
-    account_key: str | None = field(default=None, repr=False)
-    sas_token: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class KnownProperties:
     """What the properties say, by the names of our settings and storage options."""
 
     settings: Mapping[str, tuple[str, str]]  # name → (property, value)
     storage: Mapping[str, tuple[str, str]]
-    azure_accounts: Mapping[str, AzureAccount]
+    azure_accounts: tuple[PlaceOptions, ...]
     for_spark: Mapping[str, str]
     warnings: tuple[str, ...]
 
@@ -69,7 +62,7 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
     """
     settings: dict[str, tuple[str, str]] = {}
     storage: dict[str, tuple[str, str]] = {}
-    accounts: dict[str, AzureAccount] = {}
+    accounts: dict[str, dict[str, str]] = {}
     for_spark: dict[str, str] = {}
     warnings: list[str] = []
     for full_name, value in properties.items():
@@ -87,16 +80,17 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
         elif name.startswith("lakefs."):
             raise _unknown(full_name, name)
         elif match := _AZURE_KEY.fullmatch(name):
-            known = accounts.get(match["account"], AzureAccount())
-            accounts[match["account"]] = AzureAccount(value, known.sas_token)
+            accounts.setdefault(match["account"], {})["azure_account_key"] = value
         elif match := _AZURE_SAS.fullmatch(name):
-            known = accounts.get(match["account"], AzureAccount())
-            accounts[match["account"]] = AzureAccount(known.account_key, value)
+            accounts.setdefault(match["account"], {})["azure_sas_token"] = value
         elif full_name.startswith("spark.") and not name.startswith(("fs.s3a.", "fs.azure.")):
             for_spark[full_name] = value
     _read_no_delete(properties, settings)
     _read_endpoint(properties, storage)
-    return KnownProperties(settings, storage, accounts, for_spark, tuple(warnings))
+    places = tuple(
+        PlaceOptions("azure", a, tuple(values.items())) for a, values in accounts.items()
+    )
+    return KnownProperties(settings, storage, places, for_spark, tuple(warnings))
 
 
 def _read_no_delete(properties: Mapping[str, str], settings: dict[str, tuple[str, str]]) -> None:

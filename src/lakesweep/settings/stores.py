@@ -5,22 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from lakesweep.domain.storage_options import StorageOptions
+from lakesweep.domain.storage_options import TOGETHER, StorageOptions
 from lakesweep.settings.sources import Rank
 from lakesweep.settings.values import SettingValue
 
-__all__ = ["Layer", "merge_storage_options", "over"]
+__all__ = ["Layer", "merge_storage_options"]
 
 Layer = tuple[Rank, Mapping[str, tuple[str, str]]]  # option → (where, text)
-
-# A key and its secret belong together: half a pair from one place and half from another opens nothing, or
-# something else than was meant. The first place that names one of them gives all of them.
-_TOGETHER = (
-    ("s3_access_key_id", "s3_secret_access_key", "s3_session_token", "s3_profile"),
-    ("azure_account_key", "azure_sas_token"),
-    ("azure_tenant_id", "azure_client_id", "azure_client_secret", "azure_federated_token_file"),
-    ("gcs_service_account_key_file", "gcs_service_account_key"),
-)
 
 _FAMILIES = {"s3": "AWS", "azure": "Azure", "gcs": "Google"}
 
@@ -32,11 +23,11 @@ def merge_storage_options(
     options = StorageOptions.from_environment(env)
     sources = {name: _variables(name) for name in _set_names(options)}
     for _, layer in sorted(layers, key=lambda pair: pair[0], reverse=True):
-        for group in _TOGETHER:
+        for group in TOGETHER:
             if any(name in layer for name in group):
                 for name in group:
                     sources.pop(name, None)
-        options = over(options, {name: text for name, (_, text) in layer.items()})
+        options = options.over({name: text for name, (_, text) in layer.items()})
         sources |= {name: where for name, (where, _) in layer.items()}
     shown = options.masked()
     return options, [
@@ -44,14 +35,6 @@ def merge_storage_options(
         for name in sorted(sources)
         if name in shown
     ]
-
-
-def over(options: StorageOptions, values: Mapping[str, str]) -> StorageOptions:
-    """The options with these over them; what belongs together is taken from one place only."""
-    for group in _TOGETHER:
-        if any(name in values for name in group):
-            options = dataclasses.replace(options, **dict.fromkeys(group))  # type: ignore[arg-type]
-    return options.with_values(values)
 
 
 def _set_names(options: StorageOptions) -> list[str]:

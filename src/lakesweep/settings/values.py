@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +11,6 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import secrets_in_url
-from lakesweep.settings.spark_properties import AzureAccount
 
 __all__ = [
     "CollectSettings",
@@ -139,27 +137,13 @@ class Settings:
     spark: SparkSettings
     output: OutputSettings
     storage: StorageOptions
-    azure_accounts: Mapping[str, AzureAccount]  # empty where a flag, variable or file names a key
     namespace_root: str | None
     values: tuple[SettingValue, ...]
     warnings: tuple[str, ...]
 
-    def storage_for(self, location: Location) -> StorageOptions:
-        """The options for one place: on Azure, the key of its own account where Spark properties name several."""
-        account = self.azure_accounts.get(location.account)
-        if account is None or location.kind != "azure":
-            return self.storage
-        return dataclasses.replace(
-            self.storage,
-            azure_account_key=account.account_key,
-            azure_sas_token=account.sas_token,
-        )
-
     def secrets(self) -> frozenset[str]:
         """Every secret in here, for whoever must keep them out of a text."""
         found = set(self.storage.secrets())
-        for account in self.azure_accounts.values():
-            found |= {s for s in (account.account_key, account.sas_token) if s}
         for text in (self.server.endpoint_url, self.spark.remote, self.storage.s3_endpoint):
             found |= secrets_in_url(text or "")
         if self.server.secret_access_key:

@@ -74,9 +74,8 @@ class AzureBackend(CloudBackend):
 
     @property
     def _clients(self) -> Clients:
-        return _clients(
-            self._root.container, self._root.account, self._root.endpoint, self._options
-        )
+        endpoint = self._options.azure_endpoint or self._root.endpoint
+        return _clients(self._root.container, self._root.account, endpoint, self._options)
 
     @property
     def delete_batch_size(self) -> int:

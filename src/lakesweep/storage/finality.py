@@ -50,7 +50,8 @@ def how_final_are_deletes(store: ObjectStore) -> Finality:
         if root.kind == "s3":
             return _s3_versioning(root.container, store.options)
         if root.kind == "azure":
-            endpoint = root.endpoint or f"https://{root.account}.blob.core.windows.net"
+            own = store.options.azure_endpoint or root.endpoint
+            endpoint = own or f"https://{root.account}.blob.core.windows.net"
             return _azure_soft_delete(endpoint, root.account, store.options)
     except (LakesweepError, OSError, ValueError) as error:
         return Finality(Kept.UNKNOWN, f"the store does not tell: {error}")

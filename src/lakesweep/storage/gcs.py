@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,16 @@ from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
 if TYPE_CHECKING:
-    from obstore.store import GCSConfig
+    from obstore.store import GCSConfig, GCSCredential
 
 
 def gcs_backend(root: Location, options: StorageOptions) -> GcsBackend:
     """A bucket below `root`."""
     return GcsBackend(root, options)
+
+
+def _given_token(token: str) -> Callable[[], GCSCredential]:
+    return lambda: {"token": token, "expires_at": None}
 
 
 @lru_cache(maxsize=64)
@@ -59,6 +63,7 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
             config=config,
             client_options=client_options(options, allow_http=bool(endpoint)),
             retry_config=retry_options(options, is_patient=is_patient),
+            credential_provider=_given_token(options.gcs_token) if options.gcs_token else None,
         )
 
     return Clients(once=client(False), patient=client(True))

@@ -24,6 +24,7 @@ def open_store(root: Location, options: StorageOptions | None = None) -> ObjectS
     """
     if options is None:
         options = StorageOptions.from_environment(os.environ)
+    options = options.for_location(root)
     return ObjectStore(root, _backend(root, options), options, _congestion(root, options))
 
 

@@ -8,15 +8,20 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import botocore.session
-from botocore.credentials import Credentials
+from botocore.credentials import (
+    AssumeRoleCredentialFetcher,
+    Credentials,
+    RefreshableCredentials,
+)
+from botocore.exceptions import BotoCoreError, ClientError
 
 from lakesweep.domain.storage_options import StorageOptions
-from lakesweep.errors import ConfigError, LakesweepError, StorageError
+from lakesweep.errors import ConfigError, LakesweepError, StorageDeniedError, StorageError
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
 from lakesweep.storage.s3_http import Connections
@@ -116,6 +121,35 @@ class S3Client:
         return SigningKey(frozen.access_key, frozen.secret_key, frozen.token)
 
     def _found_credentials(self) -> Any:
+        own, role = self._own_credentials(), self._options.s3_assume_role_arn
+        return own if role is None else self._assumed_role(own, role)
+
+    def _assumed_role(self, own: Any, role: str) -> Any:
+        """Credentials of the role, asked for with `own` ones and renewed before they end."""
+        options = self._options
+        more = {
+            "RoleSessionName": options.s3_assume_role_session_name,
+            "ExternalId": options.s3_assume_role_external_id,
+            "DurationSeconds": options.s3_assume_role_seconds,
+        }
+        region = options.s3_region or self._session.get_config_variable("region")
+        fetcher = AssumeRoleCredentialFetcher(
+            client_creator=partial(self._session.create_client, region_name=region),
+            source_credentials=own,
+            role_arn=role,
+            extra_args={name: value for name, value in more.items() if value is not None},
+        )
+        what = f"taking on the role {role} for s3://{self.bucket}"
+        try:
+            return RefreshableCredentials.create_from_metadata(
+                fetcher.fetch_credentials(), fetcher.fetch_credentials, "assume-role"
+            )
+        except (BotoCoreError, ClientError) as error:
+            raise StorageDeniedError(
+                f"{what} failed: {error}. Nothing was touched. Let the role's trust policy name whose key is given."
+            ) from error
+
+    def _own_credentials(self) -> Any:
         options = self._options
         if options.s3_access_key_id and options.s3_secret_access_key:
             return Credentials(

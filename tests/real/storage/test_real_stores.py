@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from lakesweep.domain.location import Location
+from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import StorageError, UnsupportedStoreError
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
@@ -159,3 +160,18 @@ class TestGcsEmulator(ListingContract, ReadingContract, DeletingContract):
         options = StorageOptions(gcs_endpoint=fake_gcs.url, transient_retries=1)
         with pytest.raises(StorageError):
             keys_of(open_store(Location.parse(f"gs://{_new_name()}/r"), options))
+
+
+def test_an_azure_account_has_an_address_and_a_key_of_its_own(
+    azurite: AzuriteServer, azurite_container: Location
+) -> None:
+    """As `adls.connection-string.ACCOUNT` gives them: a location in Azure's words is reached at that address."""
+    own = PlaceOptions(
+        "azure",
+        azurite.account,
+        (("azure_endpoint", azurite.endpoint), ("azure_account_key", azurite.account_key)),
+    )
+    open_store(azurite_container, _azurite_options(azurite)).write("t/file", b"content")
+    named = f"abfss://{azurite_container.container}@{azurite.account}.dfs.core.windows.net/t"
+    store = open_store(Location.parse(named), StorageOptions(places=(own,)))
+    assert store.read("file") == b"content"

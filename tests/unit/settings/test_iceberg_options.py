@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import SecretMask
 from lakesweep.settings.iceberg_options import FileAccess, read_file_access, with_file_access
@@ -19,9 +20,17 @@ def stores(
     env: dict[str, str] | None = None,
     flags: dict[str, object] | None = None,
 ) -> StorageOptions:
-    """The storage options that a run would use."""
+    """The storage options that a run would use, those of single places among them."""
     settings = load_settings(flags, env=env or {}, home=Path("/nonexistent"), mask=SecretMask())
     return with_file_access(settings, read_file_access(iceberg, hadoop or {})).storage
+
+
+def at(uri: str, iceberg: dict[str, str], hadoop: dict[str, str] | None = None) -> StorageOptions:
+    """The options by which a store at `uri` would be opened."""
+    return stores(iceberg, hadoop).for_location(Location.parse(uri))
+
+
+ACME = "abfss://lake@acme.dfs.core.windows.net/t"
 
 
 def test_s3_properties_of_iceberg() -> None:
@@ -82,10 +91,12 @@ def test_azure_accounts() -> None:
         "adls.auth.shared-key.account.name": "acme",
         "adls.auth.shared-key.account.key": "a2V5",
     }
-    assert stores(shared).azure_account_key == "a2V5"
-    assert stores({"adls.sas-token.acme.dfs.core.windows.net": "sig=1"}).azure_sas_token == "sig=1"
+    assert at(ACME, shared).azure_account_key == "a2V5"
+    sas = {"adls.sas-token.acme.dfs.core.windows.net": "sig=1"}
+    assert at(ACME, sas).azure_sas_token == "sig=1"
+    assert at(ACME, {**shared, **sas}).azure_account_key is None, "the token goes first"
     named = "acme.dfs.core.windows.net"
-    assert stores({}, {f"fs.azure.account.key.{named}": "a2V5"}).azure_account_key == "a2V5"
+    assert at(ACME, {}, {f"fs.azure.account.key.{named}": "a2V5"}).azure_account_key == "a2V5"
     application = stores(
         {},
         {
@@ -169,10 +180,10 @@ def test_an_unknown_property_is_an_error_that_names_the_nearest(
         ({"s3.sse.type": "custom"}, {}),
         ({"s3.remote-signing-enabled": "true"}, {}),
         ({"client.credentials-provider": "com.acme.Mine"}, {}),
-        ({"client.assume-role.arn": "arn"}, {}),
-        ({"gcs.oauth2.token": "ya29"}, {}),
+        ({"client.assume-role.tags.team": "gc"}, {}),
+        ({"gcs.oauth2.refresh-credentials-endpoint": "x"}, {}),
         ({"io-impl": "com.acme.MyFileIO"}, {}),
-        ({}, {"fs.s3a.bucket.lake.endpoint": "x"}),
+        ({}, {"fs.s3a.bucket.lake.threads.max": "9"}),
         ({}, {"fs.s3a.aws.credentials.provider": "com.acme.Mine"}),
         ({}, {"dfs.nameservices": "x"}),
         ({}, {"fs.gs.auth.type": "USER_CREDENTIALS"}),
@@ -193,12 +204,73 @@ def test_half_a_shared_key_is_refused() -> None:
         read_file_access({"adls.auth.shared-key.account.name": "acme"}, {})
 
 
-def test_keys_of_two_azure_accounts_are_refused() -> None:
-    """One of them would be used for both."""
-    access = read_file_access({"adls.sas-token.one": "a", "adls.sas-token.two": "b"}, {})
-    settings = load_settings({}, env={}, home=Path("/nonexistent"), mask=SecretMask())
-    with pytest.raises(ConfigError, match="several Azure accounts"):
-        with_file_access(settings, access)
+def test_each_azure_account_has_its_own_token() -> None:
+    """A token of one account is never sent to another."""
+    tokens = {"adls.sas-token.one": "a", "adls.sas-token.two.dfs.core.windows.net": "b"}
+    assert at("abfss://c@one.dfs.core.windows.net/t", tokens).azure_sas_token == "a"
+    assert at("abfss://c@two.dfs.core.windows.net/t", tokens).azure_sas_token == "b"
+    assert at("abfss://c@three.dfs.core.windows.net/t", tokens).azure_sas_token is None
+    assert stores(tokens).secrets() == {"a", "b"}
+
+
+def test_an_azure_accounts_own_address() -> None:
+    """Iceberg's connection string is an endpoint; the portal's has names and values. Anything else is refused."""
+    name = "adls.connection-string.acme.dfs.core.windows.net"
+    assert at(ACME, {name: "http://127.0.0.1:10000/acme"}).azure_endpoint == (
+        "http://127.0.0.1:10000/acme"
+    )
+    portal = (
+        "DefaultEndpointsProtocol=https;AccountName=acme;AccountKey=a2V5;BlobEndpoint=http://h/acme"
+    )
+    found = at(ACME, {name: portal})
+    assert (found.azure_account_key, found.azure_endpoint) == ("a2V5", "http://h/acme")
+    with pytest.raises(ConfigError, match="neither an address"):
+        read_file_access({name: "nonsense"}, {})
+
+
+def test_one_s3_bucket_has_options_of_its_own() -> None:
+    """Hadoop's settings for single buckets; a bucket's key never comes with the general secret or token."""
+    hadoop = {
+        "fs.s3a.access.key": "k",
+        "fs.s3a.secret.key": "s",
+        "fs.s3a.session.token": "t",
+        "fs.s3a.bucket.my.lake.access.key": "k2",
+        "fs.s3a.bucket.my.lake.secret.key": "s2",
+        "fs.s3a.bucket.my.lake.endpoint": "minio:9000",
+        "fs.s3a.bucket.my.lake.connection.ssl.enabled": "false",
+    }
+    own = at("s3://my.lake/t", {}, hadoop)
+    assert (own.s3_access_key_id, own.s3_secret_access_key) == ("k2", "s2")
+    assert own.s3_session_token is None
+    assert own.s3_endpoint == "http://minio:9000"
+    assert at("s3://other/t", {}, hadoop).s3_access_key_id == "k"
+    assert at("s3://other/t", {}, hadoop).s3_endpoint is None
+
+
+def test_a_google_token() -> None:
+    """It takes the place of a key file, and an emulator is asked with it."""
+    token = {"gcs.oauth2.token": "hush", "gcs.oauth2.token-expires-at": "1"}
+    assert stores(token).gcs_token == "hush"
+    assert stores({**token, "gcs.service.host": "http://h"}).gcs_endpoint == "http://h"
+    with pytest.raises(ConfigError, match="says otherwise"):
+        read_file_access({**token, "gcs.no-auth": "true", "gcs.service.host": "http://h"}, {})
+
+
+def test_a_role_to_take_on() -> None:
+    """The names of Iceberg's AssumeRoleAwsClientFactory."""
+    role = {
+        "client.factory": "org.apache.iceberg.aws.AssumeRoleAwsClientFactory",
+        "client.assume-role.arn": "arn:aws:iam::1:role/gc",
+        "client.assume-role.region": "eu-west-1",
+        "client.assume-role.external-id": "x",
+        "client.assume-role.timeout-sec": "900",
+    }
+    found = stores(role)
+    assert found.s3_assume_role_arn == "arn:aws:iam::1:role/gc"
+    assert (found.s3_assume_role_external_id, found.s3_assume_role_seconds) == ("x", 900)
+    assert found.s3_region == "eu-west-1"
+    with pytest.raises(ConfigError, match="arn is missing"):
+        read_file_access({"client.assume-role.region": "eu-west-1"}, {})
 
 
 def test_secrets_stay_out_of_reprs() -> None:

@@ -130,10 +130,10 @@ def test_each_azure_account_has_its_own_key() -> None:
     one = Location.parse("https://one.blob.core.windows.net/lake/ns")
     two = Location.parse("abfss://lake@two.dfs.core.windows.net/ns")
     three = Location.parse("https://three.blob.core.windows.net/lake/ns")
-    assert settings.storage_for(one).azure_account_key == "key-of-one"
-    assert settings.storage_for(two).azure_account_key == "key-of-two"
-    assert settings.storage_for(three).azure_sas_token == "sas-of-three"
-    assert settings.storage_for(Location.parse("s3://b/k")) == settings.storage
+    assert settings.storage.for_location(one).azure_account_key == "key-of-one"
+    assert settings.storage.for_location(two).azure_account_key == "key-of-two"
+    assert settings.storage.for_location(three).azure_sas_token == "sas-of-three"
+    assert settings.storage.for_location(Location.parse("s3://b/k")).azure_account_key is None
 
 
 def test_a_key_given_by_flag_goes_before_every_azure_property() -> None:
@@ -143,7 +143,7 @@ def test_a_key_given_by_flag_goes_before_every_azure_property() -> None:
         {"storage_option": ["azure_account_key=by-flag"]},
     )
     one = Location.parse("https://one.blob.core.windows.net/lake/ns")
-    assert settings.storage_for(one).azure_account_key == "by-flag"
+    assert settings.storage.for_location(one).azure_account_key == "by-flag"
 
 
 def test_google_key_file_is_honoured() -> None:

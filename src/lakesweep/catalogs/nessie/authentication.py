@@ -1,4 +1,4 @@
-"""How requests to Nessie show who asks: not at all, by name and password, by a token, or by OAuth2 tokens."""
+"""How requests to Nessie show who asks: not at all, by name and password, by a token, by OAuth2 tokens, or by a signature."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import httpx
 
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.domain.cutoff_policies import parse_java_duration
 from lakesweep.errors import CatalogDeniedError, CatalogError, ConfigError
+
+if TYPE_CHECKING:
+    from botocore.auth import SigV4Auth
 
 __all__ = ["authentication_of"]
 
@@ -36,8 +40,10 @@ def authentication_of(properties: ClientProperties, http: httpx.Client) -> httpx
         return _Bearer(lambda is_renewed: token, can_renew=False)
     if kind == "OAUTH2":
         return _Bearer(_OAuth2Tokens.of(properties, http).token, can_renew=True)
+    if kind == "AWS":
+        return _SigV4.of(properties)
     raise ConfigError(
-        f"{key}={kind} is not supported; write NONE, BASIC, BEARER or OAUTH2. Nothing was asked of the server.",
+        f"{key}={kind} is not supported; write NONE, BASIC, BEARER, OAUTH2 or AWS. Nothing was asked of the server.",
         kind="nessie-option",
     )
 
@@ -55,6 +61,50 @@ class _Bearer(httpx.Auth):
         if response.status_code == 401 and self._can_renew:
             request.headers["Authorization"] = f"Bearer {self._token(True)}"
             yield request
+
+
+class _SigV4(httpx.Auth):
+    """Signs requests as a gateway of AWS in front of Nessie expects it, with AWS's own chain of credentials."""
+
+    requires_request_body = True
+
+    def __init__(self, signer: SigV4Auth) -> None:
+        self._signer = signer
+
+    @classmethod
+    def of(cls, properties: ClientProperties) -> _SigV4:
+        import botocore.session
+        from botocore.auth import SigV4Auth
+        from botocore.exceptions import BotoCoreError
+
+        prefix = "nessie.authentication.aws."
+        profile = properties.get(f"{prefix}profile")
+        try:
+            found = botocore.session.Session(profile=profile).get_credentials()
+        except BotoCoreError as error:
+            raise ConfigError(
+                f"AWS credentials for Nessie can't be read ({error}). Nothing was asked of the server.",
+                kind="nessie-option",
+            ) from error
+        if found is None:
+            raise ConfigError(
+                "nessie.authentication.type=AWS found no AWS credentials in the environment, the AWS files or a role. "
+                f"Nothing was asked of the server. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or {prefix}profile.",
+                kind="nessie-option",
+            )
+        region = properties.get(f"{prefix}region") or "us-west-2"  # as in Nessie's own client
+        return cls(SigV4Auth(found, "execute-api", region))
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        from botocore.awsrequest import AWSRequest
+
+        # What a proxy may change on the way (connection, encodings) is not signed.
+        signed = AWSRequest(request.method, str(request.url), {}, request.content)
+        if "content-type" in request.headers:
+            signed.headers["Content-Type"] = request.headers["content-type"]
+        self._signer.add_auth(signed)
+        request.headers.update(dict(signed.headers.items()))
+        yield request
 
 
 @dataclass(slots=True)

@@ -28,6 +28,7 @@ KNOWN_KEYS = frozenset(
     {
         *(f"{_OAUTH2}{key}" for key in _OAUTH2_KEYS),
         *(f"{_AUTHENTICATION}{key}" for key in ("type", "token", "username", "password")),
+        *(f"{_AUTHENTICATION}aws.{key}" for key in ("region", "profile")),
         "nessie.uri",
         "nessie.transport.read-timeout",
         "nessie.transport.connect-timeout",

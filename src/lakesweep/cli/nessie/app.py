@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from lakesweep.cli.nessie.deferred_deletes import deferred_deletes
 from lakesweep.cli.nessie.delete import delete
@@ -61,13 +64,26 @@ def _help(
 
 
 def _completion_script(
-    output_file: Annotated[str | None, typer.Option("--output-file", "-O", metavar="FILE")] = None,
+    output_file: Annotated[
+        Path,
+        typer.Option("--output-file", "-O", metavar="FILE", help="Where to write; a new file."),
+    ],
     version: Version = False,
 ) -> None:
-    """Not there: lakesweep writes no completion script."""
-    raise ConfigError(
-        "lakesweep has no completion script. Nothing was written.", kind="no-completion-script"
+    """Write a script that lets bash complete the words of all lakesweep commands."""
+    script = get_completion_script(
+        prog_name="lakesweep", complete_var="_LAKESWEEP_COMPLETE", shell="bash"
     )
+    try:
+        with output_file.open("x", encoding="utf-8") as file:
+            file.write(script + "\n")
+    except OSError as error:
+        raise ConfigError(
+            f"The completion script can't be written to {output_file}: {error.strerror}. Nothing was written. "
+            "Name a new file in a folder that you may write to.",
+            kind="no-completion-script",
+        ) from error
+    typer.echo(f"Load it with: source {shlex.quote(str(output_file))}")
 
 
 def _show_licenses(version: Version = False) -> None:
@@ -98,5 +114,5 @@ _add(delete, "delete")
 _add(create_sql_schema, "create-sql-schema")
 _add(show_sql_create_schema_script, "show-sql-create-schema-script")
 _add(_show_licenses, "show-licenses")
-nessie_app.command("completion-script", hidden=True)(_completion_script)
+_add(_completion_script, "completion-script")
 nessie_app.command("help")(_help)

@@ -193,7 +193,6 @@ def test_a_name_and_password_are_sent():
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ({"nessie.authentication.type": "AWS"}, "AWS is not supported"),
         ({"nessie.authentication.type": "KERBEROS"}, "not supported"),
         ({"nessie.authentication.type": "BEARER"}, "nessie.authentication.token"),
         ({"nessie.authentication.type": "BASIC"}, "NESSIE_AUTHENTICATION_USERNAME"),

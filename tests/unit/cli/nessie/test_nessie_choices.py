@@ -36,13 +36,22 @@ ID = "0baaa1ff-90db-4ee5-b6d2-b60aea148c76"
         (["list", "--jdbc-url", "sqlite://", "--time-zone", "Mars/Olympus"], "not a time zone"),
         (["create-sql-schema"], "Give --jdbc-url"),
         (["create-sql-schema", "--inmemory"], "No such option"),
-        (["completion-script", "-O", "x"], "no completion script"),
+        (["completion-script", "-O", "/"], "can't be written"),
     ],
 )
 def test_wrong_use_exits_2(shell: Any, words: list[str], said: str) -> None:
     """Told why, with nothing on stdout and nothing touched."""
     assert shell(*words, status=2) == ""
     assert said in shell.err
+
+
+def test_completion_script_is_written_once(shell: Any, tmp_path: Path) -> None:
+    """As nessie-gc writes it: into a new file, never over an old one."""
+    file = tmp_path / "complete.sh"
+    shell("completion-script", "-O", str(file), status=0)
+    assert "complete -o default -F _lakesweep_completion lakesweep" in file.read_text()
+    shell("completion-script", "-O", str(file), status=2)
+    assert "File exists" in shell.err
 
 
 SWEEP = ["expire", "--jdbc-url", "sqlite://", "-l", ID]
