@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
 HOMES = {
     "pyspark": {"engine"},
     "obstore": {"storage"},
-    "botocore": {"storage", "testing"},
+    "botocore": {"catalogs", "storage", "testing"},
     "boto3": {"testing"},
     "numba": {"formats", "storage"},  # bytes of files, and pages of S3 listings
     "llvmlite": {"formats"},
