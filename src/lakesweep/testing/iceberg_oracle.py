@@ -108,20 +108,16 @@ class IcebergOracle:
             for manifest in snapshot.manifests(table.io):
                 yield manifest.manifest_path
                 yield from self._live_entries(manifest, table.io)
-            statistics = [*table.metadata.statistics, *table.metadata.partition_statistics]
-            for found in statistics:
-                if found.snapshot_id == snapshot.snapshot_id:
-                    yield found.statistics_path
+        for found in (*table.metadata.statistics, *table.metadata.partition_statistics):
+            yield found.statistics_path
 
     @staticmethod
     def _snapshots(table: StaticTable, snapshot_id: int, all_snapshots: bool) -> list[Snapshot]:
-        if all_snapshots:
-            return list(table.metadata.snapshots)
-        if snapshot_id < 0:
-            current = table.current_snapshot()
-            return [current] if current else []
-        named = table.snapshot_by_id(snapshot_id)
-        return [named] if named else []
+        current = table.metadata.current_snapshot_id
+        wanted = {current if snapshot_id < 0 else snapshot_id, current} - {None}
+        listed = table.metadata.snapshots
+        named = [one for one in listed if one.snapshot_id in wanted]
+        return list(listed) if all_snapshots or not named else named
 
     def _live_entries(self, manifest: ManifestFile, io: FileIO) -> set[str]:
         path = manifest.manifest_path

@@ -75,6 +75,7 @@ class IcebergTable:
     table_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     snapshots: list[Snapshot] = field(default_factory=list)
     metadata_files: list[str] = field(default_factory=list)
+    listed: dict[str, tuple[Snapshot, ...]] = field(default_factory=dict)  # by each metadata file
 
     def append(self, *names: str, content: int = DATA) -> Snapshot:
         """Add files in a manifest of their own; a name may be a whole URI."""
@@ -128,14 +129,16 @@ class IcebergTable:
         return path
 
     def live_files(self, *states: Snapshot, all_snapshots: bool = False) -> set[str]:
-        """What readers of these states need, by the tool's own rule: one snapshot each; or all that are listed."""
+        """What readers of these states need: one snapshot each, or all where that one is not listed; all statistics."""
         live: set[str] = set()
         for state in states:
+            listed = self.listed.get(state.metadata_location, (state,))
+            named = [one for one in listed if one.snapshot_id == state.snapshot_id]
             live.add(state.metadata_location)
-            for snapshot in self.snapshots if all_snapshots else [state]:
+            live |= {path for snapshot in listed for path in snapshot.statistics}
+            for snapshot in listed if all_snapshots or not named else named:
                 live |= {manifest.path for manifest in snapshot.manifests}
                 live |= {entry.path for m in snapshot.manifests for entry in m.alive()}
-                live |= set(snapshot.statistics)
                 if snapshot.manifest_list is not None:
                     live.add(snapshot.manifest_list)
         return live
@@ -193,6 +196,7 @@ class IcebergTable:
         data = self._metadata()
         self.write(path, gzip.compress(data) if self.is_metadata_compressed else data)
         self.metadata_files.append(path)
+        self.listed[path] = tuple(self.snapshots)
         return path
 
     def _metadata(self) -> bytes:

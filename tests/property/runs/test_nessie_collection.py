@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,6 +24,8 @@ VERBS = (
     "overwrite",
     "expire snapshots",
     "statistics",
+    "append after statistics",
+    "unlisted snapshot",
     "orphan",
     "young orphan",
     "drop",
@@ -93,6 +95,12 @@ class Story:
                 self._put(table, iceberg.expire_snapshots())
             case "statistics":
                 self._put(table, iceberg.add_statistics(f"{self._name()}.puffin"))
+            case "append after statistics":
+                self._put(table, iceberg.add_statistics(f"{self._name()}.puffin"))
+                self._put(table, iceberg.append(self._name()))
+            case "unlisted snapshot":
+                # Protobuf's default, where a writer left the id out.
+                self._put(table, replace(iceberg.snapshots[-1], snapshot_id=0))
             case "orphan":
                 iceberg.write_orphan(self._name())
             case "young orphan":

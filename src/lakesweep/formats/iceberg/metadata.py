@@ -40,7 +40,7 @@ class TableMetadata:
     location: str
     current_snapshot_id: int | None
     snapshots: tuple[SnapshotFiles, ...]
-    statistics: tuple[tuple[int, str], ...]  # (snapshot id, path), those of partitions too
+    statistics: tuple[str, ...]  # statistics files of all listed snapshots, those of partitions too
     metadata_log: tuple[str, ...]  # earlier metadata files
 
     def snapshot(self, snapshot_id: int) -> SnapshotFiles | None:
@@ -63,6 +63,7 @@ class MetadataFiles:
     manifest_lists: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()  # of version 1, named without a list
     others: tuple[str, ...] = ()  # statistics; they name nothing
+    is_doubtful: bool = False  # a snapshot that was asked for is not listed, so all that are count
 
 
 def read_table_metadata(data: bytes, what: str) -> TableMetadata:
@@ -92,7 +93,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
             current_snapshot_id=None if current == -1 else current,
             snapshots=_snapshots(document),
             statistics=tuple(
-                (one.number("snapshot-id"), one.text("statistics-path"))
+                one.text("statistics-path")
                 for field in ("statistics", "partition-statistics")
                 for one in document.documents(field)
             ),
@@ -117,31 +118,35 @@ def read_view_metadata(data: bytes, what: str) -> ViewMetadata:
 def files_of(
     metadata: TableMetadata, snapshot_id: int, *, all_snapshots: bool = False
 ) -> MetadataFiles:
-    """The files of one snapshot, or of all that the metadata lists.
+    """The files of the snapshots that are live, and all statistics files that the metadata lists.
+
+    Live are the snapshot that the catalog names and the metadata's current one, since readers ask for either. Where
+    one of the two is not listed, nobody knows which snapshot is meant, and every listed one is live.
 
     Args:
         metadata: what the referenced metadata file says.
-        snapshot_id: the snapshot that the catalog names; below 0 means the metadata's current one. An id that the
-            metadata does not list has no files, as in nessie-gc.
-        all_snapshots: take every snapshot and all statistics.
+        snapshot_id: the snapshot that the catalog names; below 0 means the metadata's current one.
+        all_snapshots: take every snapshot.
 
     Raises:
         FormatError: the current snapshot is asked for and the metadata does not list it.
     """
-    if all_snapshots:
-        return _files(metadata.snapshots, tuple(path for _, path in metadata.statistics))
-    wanted: int | None = snapshot_id
-    if snapshot_id < 0:
-        wanted = metadata.current_snapshot_id
-        if wanted is not None and metadata.snapshot(wanted) is None:
-            raise metadata_error(
-                f"metadata of the table at {metadata.location} does not list its current snapshot "
-                f"{wanted}; nothing was deleted. Repair the table, or give up its content."
-            )
-    snapshot = None if wanted is None else metadata.snapshot(wanted)
-    if snapshot is None:
-        return MetadataFiles()
-    return _files((snapshot,), tuple(path for id_, path in metadata.statistics if id_ == wanted))
+    current = metadata.current_snapshot_id
+    if snapshot_id < 0 and current is not None and metadata.snapshot(current) is None:
+        raise metadata_error(
+            f"metadata of the table at {metadata.location} does not list its current snapshot "
+            f"{current}; nothing was deleted. Repair the table, or give up its content."
+        )
+    named = current if snapshot_id < 0 else snapshot_id
+    wanted = {named, current} if current is not None else {named}
+    live = tuple(one for one in metadata.snapshots if one.snapshot_id in wanted)
+    is_doubtful = len(live) < len(wanted) and bool(metadata.snapshots)
+    snapshots = metadata.snapshots if all_snapshots or is_doubtful else live
+    lists = (one.manifest_list for one in snapshots if one.manifest_list is not None)
+    manifests = (path for one in snapshots for path in one.manifests)
+    return MetadataFiles(
+        _distinct(lists), _distinct(manifests), _distinct(metadata.statistics), is_doubtful
+    )
 
 
 def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:
@@ -160,12 +165,6 @@ def _snapshot(document: Document) -> SnapshotFiles:
     if "manifests" not in document:
         raise metadata_error(f"its snapshot {snapshot_id} names no manifests")
     return SnapshotFiles(snapshot_id, None, tuple(document.texts("manifests")))
-
-
-def _files(snapshots: tuple[SnapshotFiles, ...], statistics: tuple[str, ...]) -> MetadataFiles:
-    lists = (one.manifest_list for one in snapshots if one.manifest_list is not None)
-    manifests = (path for one in snapshots for path in one.manifests)
-    return MetadataFiles(_distinct(lists), _distinct(manifests), _distinct(statistics))
 
 
 def _distinct(paths: Iterable[str]) -> tuple[str, ...]:

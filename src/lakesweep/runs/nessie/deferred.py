@@ -56,6 +56,7 @@ def delete_deferred(
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
     record = new_record(context, live_set, facts, FLOW, cutoff)
     found = read_grounds(context, live_set, facts, request)
+    record = record.noted(*found.grounds.live.notes())
     folder = SetFolder(live_set.id)
     purpose = f"deferred deletes of {live_set.id}"
     swept = Swept()

@@ -145,6 +145,7 @@ class _Expiry:
         """What is live; refuses what can't be read, and a work location that a table owns."""
         found = read_grounds(self._context, self._live_set, self._facts, self._request)
         self._is_place_checked = True
+        self._record = self._record.noted(*found.grounds.live.notes())
         self._context.live_sets.add_base_locations(
             self._live_set.id,
             (

@@ -39,6 +39,7 @@ class LiveFiles:
     manifests: dict[str, int | None] = field(default_factory=dict)  # manifest → promised entries
     others: set[str] = field(default_factory=set)  # statistics files
     problems: list[Problem] = field(default_factory=list)
+    notices: dict[str, set[str]] = field(default_factory=dict)  # what is odd → files
 
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """(content id, base location)."""
@@ -59,6 +60,13 @@ class LiveFiles:
     def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
         """The contents that these metadata files belong to."""
         return tuple(sorted({owner for source in sources for owner in self.owners[source]}))
+
+    def notes(self) -> list[str]:
+        """What a run's record says about odd files, each kind once with an example."""
+        return [
+            f"{len(files)} {what} (for example {min(files)})"
+            for what, files in sorted(self.notices.items())
+        ]
 
     def forget_bases(self, is_of_interest: Callable[[str], bool]) -> None:
         """Leave out what belongs to base locations that nobody asks about."""
@@ -143,6 +151,8 @@ def _take_metadata_row(live: LiveFiles, source: str, kind: str, value: str) -> N
             live.manifests.setdefault(value, None)
         case named.FILE:
             live.others.add(value)
+        case named.NOTICE:
+            live.notices.setdefault(value, set()).add(source)
         case _:
             owners = live.owners_of([source])
             live.problems.append(Problem(source, "metadata file", value, owners))

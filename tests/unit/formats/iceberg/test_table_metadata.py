@@ -20,6 +20,7 @@ from lakesweep.testing.iceberg_files import table_metadata, view_metadata
 
 LOCATION = "s3://lake/t"
 LISTS = [{"snapshot-id": i, "manifest-list": f"{LOCATION}/metadata/snap-{i}.avro"} for i in (7, 8)]
+NINE = {"snapshot-id": 9, "manifest-list": f"{LOCATION}/metadata/snap-9.avro"}
 EMBEDDED = {"snapshot-id": 9, "manifests": [f"{LOCATION}/metadata/m{i}.avro" for i in (1, 2)]}
 STATISTICS: dict[str, Any] = {
     "statistics": [
@@ -48,9 +49,9 @@ def test_snapshots_name_their_manifest_lists(version: int) -> None:
     )
     assert metadata.metadata_log == (f"{LOCATION}/metadata/0.json",)
     assert metadata.statistics == (
-        (7, f"{LOCATION}/metadata/7.stats"),
-        (8, f"{LOCATION}/metadata/8.stats"),
-        (8, f"{LOCATION}/metadata/8.parquet"),
+        f"{LOCATION}/metadata/7.stats",
+        f"{LOCATION}/metadata/8.stats",
+        f"{LOCATION}/metadata/8.parquet",
     )
 
 
@@ -60,7 +61,7 @@ def test_version_1_may_embed_manifests_and_lack_an_id() -> None:
     metadata = read_table_metadata(data, "t")
     assert metadata.uuid is None
     assert files_of(metadata, -1) == MetadataFiles(manifests=tuple(EMBEDDED["manifests"]))
-    assert files_of(metadata, 7) == MetadataFiles((LISTS[0]["manifest-list"],))
+    assert files_of(metadata, 7).manifest_lists == (LISTS[0]["manifest-list"],)
 
 
 def test_a_list_beside_embedded_manifests_is_all_that_counts() -> None:
@@ -70,18 +71,29 @@ def test_a_list_beside_embedded_manifests_is_all_that_counts() -> None:
     assert files_of(metadata, 9) == MetadataFiles(("s3://lake/t/metadata/l.avro",))
 
 
-def test_one_snapshot_is_live_and_its_statistics() -> None:
-    """nessie-gc's rule: the one that the content names, or the current one; one that is not there has nothing."""
-    data = table_metadata(LOCATION, LISTS, current=8, **STATISTICS)
+def test_the_named_and_the_current_snapshot_are_live_and_all_statistics() -> None:
+    """Readers ask for either of the two; statistics of an older snapshot are read with it."""
+    data = table_metadata(LOCATION, [*LISTS, NINE], current=8, **STATISTICS)
     metadata = read_table_metadata(data, "t")
-    seven = MetadataFiles(
-        (f"{LOCATION}/metadata/snap-7.avro",), (), (f"{LOCATION}/metadata/7.stats",)
+    seven, eight = (f"{LOCATION}/metadata/snap-{id_}.avro" for id_ in (7, 8))
+    assert files_of(metadata, 7).manifest_lists == (seven, eight)
+    assert files_of(metadata, -1) == files_of(metadata, 8)
+    assert files_of(metadata, 8) == MetadataFiles(
+        (eight,),
+        (),
+        tuple(f"{LOCATION}/metadata/{name}" for name in ("7.stats", "8.stats", "8.parquet")),
     )
-    assert files_of(metadata, 7) == seven
-    assert files_of(metadata, 404) == MetadataFiles()
-    eight = files_of(metadata, -1)
-    assert eight == files_of(metadata, 8)
-    assert eight.others == (f"{LOCATION}/metadata/8.stats", f"{LOCATION}/metadata/8.parquet")
+
+
+@pytest.mark.parametrize(("snapshot_id", "current"), [(404, 8), (0, 8), (7, 404), (-1, None)])
+def test_where_a_snapshot_is_not_listed_every_listed_one_is_live(
+    snapshot_id: int, current: int | None
+) -> None:
+    """0 is protobuf's default: a table whose content says 0 is read by its metadata, and must not lose its files."""
+    metadata = read_table_metadata(table_metadata(LOCATION, LISTS, current=current), "t")
+    files = files_of(metadata, snapshot_id)
+    assert files.manifest_lists == tuple(one["manifest-list"] for one in LISTS)
+    assert files.is_doubtful
 
 
 def test_all_snapshots_may_be_kept() -> None:
@@ -171,7 +183,7 @@ def changed(**fields: Any) -> bytes:
         (changed(snapshots=[{"snapshot-id": 1, "manifests": [None]}]), "manifests"),
         (changed(snapshots=[LISTS[0], LISTS[0]]), "two snapshots of one id"),
         (changed(statistics=[{"snapshot-id": 1}]), "statistics-path"),
-        (changed(partition_statistics=[{"statistics-path": "x"}]), "snapshot-id"),
+        (changed(partition_statistics=[{"snapshot-id": 1}]), "statistics-path"),
         (changed(metadata_log=[{}]), "metadata-file"),
     ],
 )

@@ -20,7 +20,12 @@ from lakesweep.runs.nessie.work.places import Lake, Unreadable, table_folder
 # What a row of a work function says of the file `source`.
 BASE, EARLIER = "base", "earlier folder"
 MANIFEST_LIST, MANIFEST, FILE = "manifest list", "manifest", "file"
-PROBLEM = "problem"
+PROBLEM, NOTICE = "problem", "notice"
+
+# Notices: what is odd about a file and stops nothing.
+UNLISTED_SNAPSHOT = (
+    "metadata files do not list the snapshot that is asked for, so every snapshot they list is live"
+)
 
 NAMED_SCHEMA = pa.schema(
     [
@@ -74,6 +79,8 @@ def _name_files(item: MetadataItem, data: bytes, rows: _Rows) -> None:
         named.update((MANIFEST_LIST, path) for path in files.manifest_lists)
         named.update((MANIFEST, path) for path in files.manifests)
         named.update((FILE, path) for path in files.others)
+        if files.is_doubtful:
+            named.add((NOTICE, UNLISTED_SNAPSHOT))
     for kind, path in sorted(named):
         rows.add(item.location, kind, path)
 
