@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from lakesweep.errors import foreign_errors_as_ours
 from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.runs.opening import mark_request, named_mark, open_run, outside_target, sweep_request
 from lakesweep.runs.saving import run_backup, run_restore
@@ -149,5 +150,8 @@ def _settings(spark: SparkSession, options: Access, region: str | None) -> Setti
 def _opened(spark: SparkSession, repo: str, settings: Settings) -> Iterator[RunContext]:
     from lakesweep.engine.spark import SparkEngine
 
-    with open_run(settings, repo, SparkEngine(spark)) as context:
+    with (
+        foreign_errors_as_ours("Nothing more was done after it."),
+        open_run(settings, repo, SparkEngine(spark)) as context,
+    ):
         yield context

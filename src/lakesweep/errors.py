@@ -15,13 +15,17 @@
     ├── UnsafeToSweepError          doubt: look before going on; nothing was deleted               exit 4
     │   └── FormatError             bytes that are not what they should be      (also a ValueError)
     ├── PartlySweptError            some was deleted and the sweep is not complete                 exit 5
-    └── InterruptedRunError         stopped by the user                                          exit 130
+    ├── InterruptedRunError         stopped by the user                                          exit 130
+    └── UnexpectedError             a bug, ours or a library's: report it                          exit 1
 
 A message says what failed, on which thing, what was *not* done, and what to try. `kind` is a stable code for
 scripts; the class decides the exit status.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 __all__ = [
     "CatalogDeniedError",
@@ -38,6 +42,7 @@ __all__ = [
     "StorageDeniedError",
     "StorageError",
     "ThrottledError",
+    "UnexpectedError",
     "UnsafeToSweepError",
     "UnsupportedStoreError",
 ]
@@ -157,3 +162,24 @@ class InterruptedRunError(LakesweepError):
 
     exit_status = 130
     default_kind = "interrupted"
+
+
+class UnexpectedError(LakesweepError):
+    """An exception that nobody foresaw, ours or a library's; its cause is the exception itself."""
+
+
+@contextmanager
+def foreign_errors_as_ours(not_done: str) -> Iterator[None]:
+    """An exception that is not ours leaves the block as an `UnexpectedError`, so that it ends a run as ours do.
+
+    A panic inside the store's client is such an exception, and no `Exception`. `not_done` says what was not done.
+    """
+    try:
+        yield
+    except (LakesweepError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        said = " ".join(str(error).split())
+        raise UnexpectedError(
+            f"Something unexpected happened: {type(error).__name__}: {said}. {not_done} This is a bug: please report it."
+        ) from error

@@ -29,7 +29,7 @@ from lakesweep.cli.runs import runs_app
 from lakesweep.cli.serve import serve
 from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
-from lakesweep.errors import LakesweepError
+from lakesweep.errors import LakesweepError, UnexpectedError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
 
@@ -100,7 +100,12 @@ def guarded(command: Callable[[], object]) -> int:
         status = command()
         sys.stdout.flush()
     except LakesweepError as error:
+        unexpected = _unexpected_in(error)
+        if unexpected is not None:
+            _tell_traceback(unexpected)
         _tell(f"lakesweep: {error.message}")
+        if unexpected is not None:
+            _tell_what_to_report()
         return error.exit_status
     except _WrongUse as error:
         _tell_wrong_use(error)
@@ -113,8 +118,10 @@ def guarded(command: Callable[[], object]) -> int:
         if isinstance(error.__context__, BrokenPipeError):  # Typer's own answer to it
             return _without_reader()
         raise
-    except Exception as error:  # noqa: BLE001 (the last stop: what nobody foresaw is a bug of ours, and says so)
-        _tell_bug(error)
+    except BaseException as error:  # noqa: BLE001 (the last stop; a panic inside a library is no Exception)
+        _tell_traceback(error)
+        _tell(f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}")
+        _tell_what_to_report()
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
         _tell(
@@ -153,11 +160,21 @@ def _tell_wrong_use(error: Exception) -> None:
         _tell(f"lakesweep: {message}")
 
 
-def _tell_bug(error: Exception) -> None:
-    versions = ", ".join(f"{part} {number}" for part, number in installed_versions().items())
+def _unexpected_in(error: LakesweepError) -> UnexpectedError | None:
+    """The unforeseen exception behind an error: a sweep that it stopped half-way ends as one that is partly swept."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, UnexpectedError):
+        cause = cause.__cause__
+    return cause
+
+
+def _tell_traceback(error: BaseException) -> None:
     _tell("".join(traceback.format_exception(error)).rstrip())
+
+
+def _tell_what_to_report() -> None:
+    versions = ", ".join(f"{part} {number}" for part, number in installed_versions().items())
     _tell(
-        f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}\n"
         "Nothing more was done after it. Please report the lines above (secrets are masked; object names are not), "
         f"the command, and: {versions}.\n"
         "If a sweep was under way, `lakesweep runs show` says how far it came."

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.render import print_json, print_text
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
     from lakesweep.engine.tasks import Engine
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 _P = ParamSpec("_P")
+_NOT_DONE = "Nothing more was done after it, and `lakesweep runs show` says how far the run came."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,7 @@ def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], 
     phases: Phases | None = None
     try:
         with (
+            foreign_errors_as_ours(_NOT_DONE),
             LateEngine(lambda: start_engine(settings, phases)) as engine,
             open_run(settings, asked.repository, engine, shown_bars(settings.output)) as context,
         ):

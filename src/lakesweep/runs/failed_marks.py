@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakesweep.errors import ConfigError, StorageError
+from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.formats.xid import new_xid
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.paths import RunFolder, RunId
@@ -38,10 +38,11 @@ def failure_on_record(
     # A context may have seen another run, and its record is not that of this one.
     context.phases.saved_record = None
     try:
-        yield attempt
+        with foreign_errors_as_ours("Nothing was deleted."):
+            yield attempt
     except ConfigError:
         raise  # what was asked for can't be had, and its message says that nothing was touched
-    except (Exception, KeyboardInterrupt) as error:
+    except (LakesweepError, KeyboardInterrupt) as error:
         run_id = attempt.run_id or RunId(f"mark-{new_xid(started_at)}")
         record = unfinished_record(
             context.name,
@@ -69,8 +70,9 @@ def refuse_failed(context: RunContext, record: RunRecord) -> None:
 
 def _save(context: RunContext, record: RunRecord) -> None:
     try:
-        context.store.write(RunFolder(RunId(record.run_id)).record, encode_record(record))
-    except StorageError as error:
+        with foreign_errors_as_ours("Its record was not written."):
+            context.store.write(RunFolder(RunId(record.run_id)).record, encode_record(record))
+    except LakesweepError as error:
         logger.warning(
             "repo#%s run#%s the record of a failed mark could not be written: %s",
             context.name,

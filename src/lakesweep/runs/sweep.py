@@ -16,6 +16,7 @@ from lakesweep.errors import (
     PartlySweptError,
     StorageError,
     UnsafeToSweepError,
+    foreign_errors_as_ours,
 )
 from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
@@ -27,6 +28,7 @@ from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.saved import load_for_sweep, save_run
+from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.verification import Authorised, verify_plan
 from lakesweep.runs.work import deleting
 from lakesweep.runs.work.copying import CopyRoad
@@ -80,19 +82,20 @@ def sweep(
     check_confirmation(plan, request)
     run = _Sweep(context, plan, request, lease)
     try:
-        authorised = run.rounds(lambda: _save(context, run.begun(record)))
-        if request.dry_run:
-            return run.recorded(record, record.status, "").noted(
-                f"dry run: {authorised.tally} would be deleted"
-            )
-        return run.finished(record)
+        with foreign_errors_as_ours("No further object was deleted."):
+            authorised = run.rounds(lambda: _save(context, run.begun(record)))
+            if request.dry_run:
+                return run.recorded(record, record.status, "").noted(
+                    f"dry run: {authorised.tally} would be deleted"
+                )
+            return run.finished(record)
     except LakesweepError as error:
         if error.kind == _KEYS_FAILED:
             raise  # the sweep came to its end, and has said so
         # A round that broke off has deleted nobody knows how much. What an earlier, interrupted sweep of this plan
         # deleted stays true as well.
         is_partly = run.may_have_deleted or record.status is RunStatus.PARTLY_SWEPT
-        status = RunStatus.PARTLY_SWEPT if is_partly else RunStatus.REFUSED
+        status = RunStatus.PARTLY_SWEPT if is_partly else status_after(error)
         run.save_if_possible(run.recorded(record, status, error.message))
         if not is_partly:
             raise
@@ -156,7 +159,8 @@ class _Sweep:
     def save_if_possible(self, record: RunRecord) -> None:
         """Write the record of a sweep that stopped; where the store is what failed, the earlier one has to do."""
         try:
-            _save(self._context, record)
+            with foreign_errors_as_ours("Its record was not written."):
+                _save(self._context, record)
         except LakesweepError as error:
             logger.warning("run#%s its record could not be written: %s", record.run_id, error)
 

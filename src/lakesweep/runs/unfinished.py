@@ -10,9 +10,15 @@ from lakesweep.runs.phases import Phases
 from lakesweep.runs.record import RunRecord, RunStatus
 
 
+def status_after(error: BaseException) -> RunStatus:
+    """How a run ended that deleted nothing: doubt and wrong settings are refusals, all else is a failure."""
+    is_refused = isinstance(error, ConfigError | UnsafeToSweepError)
+    return RunStatus.REFUSED if is_refused else RunStatus.FAILED
+
+
 def unfinished_record(
     repository: str,
-    error: BaseException,
+    error: LakesweepError | KeyboardInterrupt,
     *,
     phases: Phases | None,
     started_at: datetime,
@@ -22,8 +28,7 @@ def unfinished_record(
     mark_id: str = "",
 ) -> RunRecord:
     """What is known of the run: the record that it made durable last, else one with the reason alone."""
-    is_refused = isinstance(error, ConfigError | UnsafeToSweepError)
-    status = RunStatus.REFUSED if is_refused else RunStatus.FAILED
+    status = status_after(error)
     saved = phases.saved_record if phases is not None else None
     if saved is None:
         return RunRecord(
@@ -43,10 +48,7 @@ def unfinished_record(
     return replace(saved, status=status, reason=_reason(error), finished_at=finished_at)
 
 
-def _reason(error: BaseException) -> str:
+def _reason(error: LakesweepError | KeyboardInterrupt) -> str:
     if isinstance(error, LakesweepError):
         return error.message
-    if isinstance(error, KeyboardInterrupt):
-        return "stopped by the user"
-    # Of an error that nobody expected, whose message may be a page long.
-    return f"{type(error).__name__}: {error}".splitlines()[0]
+    return "stopped by the user"

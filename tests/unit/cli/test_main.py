@@ -39,7 +39,15 @@ def failing_command() -> Iterator[dict[str, BaseException]]:
     program.app.registered_commands.pop()
 
 
-ALL_ERRORS = [getattr(errors, name) for name in errors.__all__ if name != "LakesweepError"]
+ALL_ERRORS = [
+    getattr(errors, name)
+    for name in errors.__all__
+    if name not in ("LakesweepError", "UnexpectedError")
+]
+
+
+class Panic(BaseException):
+    """What a panic in Rust is to Python: no `Exception`."""
 
 
 @pytest.mark.parametrize("kind", ALL_ERRORS)
@@ -56,18 +64,35 @@ def test_errors_of_ours_exit_with_their_status(
     assert err == "lakesweep: what failed and what was not done\n"
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, Panic])
 def test_a_bug_says_what_to_report(
-    failing_command: dict[str, BaseException], capsys: pytest.CaptureFixture[str]
+    kind: type[BaseException],
+    failing_command: dict[str, BaseException],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Traceback, versions, and no secret."""
     known_secrets.remember(["hush-hush-hush"])
-    failing_command["error"] = RuntimeError("odd: hush-hush-hush")
+    failing_command["error"] = kind("odd: hush-hush-hush")
     assert run(["fail"]) == 1
     err = capsys.readouterr().err
     assert "Traceback" in err
-    assert "bug of ours: RuntimeError: odd: ***" in err
+    assert f"bug of ours: {kind.__name__}: odd: ***" in err
     assert "lakesweep 0." in err
     assert "hush-hush-hush" not in err
+
+
+def test_a_bug_that_stopped_a_sweep_half_way_says_what_to_report(
+    failing_command: dict[str, BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The exit status is that of a sweep that is not complete, and the traceback is there."""
+    error = errors.PartlySweptError("stopped half-way")
+    error.__cause__ = errors.UnexpectedError("Panic: odd")
+    failing_command["error"] = error
+    assert run(["fail"]) == 5
+    err = capsys.readouterr().err
+    assert "lakesweep: stopped half-way\n" in err
+    assert "Traceback" in err or "UnexpectedError: Panic: odd" in err
+    assert "lakesweep 0." in err
 
 
 def test_an_interrupt_says_how_to_go_on(
@@ -184,3 +209,32 @@ program.main(sys.argv[1:2])
         assert done.returncode == 4, done.stderr
         assert done.stdout.split() == ["x" * 100_000, *" ".join(talk).split()]
         assert not list(left.iterdir())
+
+
+def test_a_bug_in_a_run_leaves_its_record_on_stdout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever reads records learns of it as of any other failure."""
+
+    def panic(*_: object) -> None:
+        raise Panic("index out of bounds")
+
+    monkeypatch.setattr("lakesweep.runs.opening.open_run", panic)
+    monkeypatch.setenv("LAKESWEEP_SECRET_ACCESS_KEY", "hush-hush")
+    words = [
+        "gc",
+        "shop",
+        "--output",
+        "json",
+        "--endpoint-url",
+        "http://127.0.0.1:9",
+        "--access-key-id",
+        "x",
+    ]
+    assert run(words) == 1
+    out, err = capsys.readouterr()
+    record = json.loads(out)
+    assert (record["status"], record["repository"]) == ("failed", "shop")
+    assert "Panic: index out of bounds" in record["reason"]
+    assert "Traceback" in err
+    assert "lakesweep 0." in err

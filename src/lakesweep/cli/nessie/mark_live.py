@@ -14,7 +14,7 @@ from lakesweep.cli.nessie.telling import identify_line
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars
 from lakesweep.domain.live_sets import LiveSetStatus
-from lakesweep.errors import LakesweepError
+from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -43,7 +43,11 @@ def mark_live(*, given: Given, settings: Settings) -> None:
     request = mark_request(given)
     started = datetime.now(UTC)
     try:
-        with nessie_client(given) as client, opened_live_sets(database) as live_sets:
+        with (
+            foreign_errors_as_ours("The live set is not finished, and nothing was deleted."),
+            nessie_client(given) as client,
+            opened_live_sets(database) as live_sets,
+        ):
             phases = Phases("nessie", shown_bars(settings.output))
             marked = mark_into(live_sets, client, request, wanted_id_file(given), phases)
     except LakesweepError as error:

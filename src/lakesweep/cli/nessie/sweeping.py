@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars, start_engine
-from lakesweep.errors import LakesweepError
+from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
@@ -55,7 +55,8 @@ def failure_shown(output: OutputSettings, live_set_id: str = "") -> Iterator[Beg
     begun = Begun(live_set_id)
     started_at = datetime.now(UTC)
     try:
-        yield begun
+        with foreign_errors_as_ours("Nothing more was done after it."):
+            yield begun
     except LakesweepError as error:
         record = unfinished_record(
             "live set",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.domain.live_sets import DeferredFile, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_recorded
 from lakesweep.runs.nessie.catalog_now import CatalogNow
@@ -29,6 +29,7 @@ from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, table_folders
 from lakesweep.runs.record import RunRecord, RunStatus
+from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.work.parts import Part, PartWriter
 
 FLOW = "deferred-deletes"
@@ -100,10 +101,11 @@ def delete_deferred(
             note_begin=lambda: save_record(context, begun),
         )
         try:
-            sweep.run(swept)
-            refuse_incomplete(swept, live_set, FLOW)
+            with foreign_errors_as_ours("No further file was deleted."):
+                sweep.run(swept)
+                refuse_incomplete(swept, live_set, FLOW)
         except LakesweepError as error:
-            status = RunStatus.PARTLY_SWEPT if swept.may_have_deleted else RunStatus.REFUSED
+            status = RunStatus.PARTLY_SWEPT if swept.may_have_deleted else status_after(error)
             record = finished(context, with_sweep(record, swept), status, error.message)
             save_record(context, record)
             if swept.may_have_deleted:

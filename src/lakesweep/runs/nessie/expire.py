@@ -20,6 +20,7 @@ from lakesweep.errors import (
     ConfigError,
     LakesweepError,
     UnsafeToSweepError,
+    foreign_errors_as_ours,
 )
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_to_go
@@ -83,11 +84,12 @@ def expire(
         context.live_sets.start_expire(live_set.id, context.clock(), again=is_again)
         run = _Expiry(context, request, live_set, facts, client)
         try:
-            grounds = run.read_grounds()
-            if not is_again:
-                # Only now it is known that our own folder lies below no table.
-                held.enter_context(lease)
-            record = run.run(grounds, lease, is_again=is_again)
+            with foreign_errors_as_ours("No further file was deleted."):
+                grounds = run.read_grounds()
+                if not is_again:
+                    # Only now it is known that our own folder lies below no table.
+                    held.enter_context(lease)
+                record = run.run(grounds, lease, is_again=is_again)
         except BaseException as error:
             run.fail(error)
             if isinstance(error, LakesweepError) and run.may_have_deleted:
