@@ -36,6 +36,9 @@ class Tally:
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.objects + other.objects, self.bytes + other.bytes)
 
+    def __sub__(self, other: Tally) -> Tally:
+        return Tally(self.objects - other.objects, self.bytes - other.bytes)
+
     def __str__(self) -> str:
         return f"{self.objects} objects, {self.bytes} bytes"
 
@@ -50,6 +53,7 @@ class Totals:
     protected: Tally = Tally()
     expired: Tally = Tally()
     unreferenced: Tally = Tally()
+    undecided: Tally = Tally()  # kept because nobody could find out whether it is garbage
 
     @classmethod
     def of(cls, verdict: Verdict, tally: Tally) -> Totals:
@@ -73,7 +77,7 @@ class Totals:
     @property
     def classified(self) -> Tally:
         """Everything that got a verdict."""
-        return self.live + self.young + self.protected + self.garbage
+        return self.live + self.young + self.protected + self.undecided + self.garbage
 
     def __add__(self, other: Totals) -> Totals:
         return Totals(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -83,7 +87,8 @@ class Totals:
         if self.listed != self.classified:
             raise UnsafeToSweepError(
                 f"The numbers of {what} do not add up: {self.listed} were listed, but {self.classified} got a verdict "
-                f"(live {self.live}; young {self.young}; protected {self.protected}; garbage {self.garbage}). "
+                f"(live {self.live}; young {self.young}; protected {self.protected}; "
+                f"undecided {self.undecided}; garbage {self.garbage}). "
                 "Nothing was deleted. Run again; if it happens twice, report it with the run record.",
                 kind="not-conserved",
             )

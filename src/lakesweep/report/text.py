@@ -71,6 +71,7 @@ _STATUS_WORDS = {
     RunStatus.SWEPT: "swept to the end",
     RunStatus.PARTLY_SWEPT: "partly swept",
     RunStatus.NOTHING_TO_DO: "nothing to do",
+    RunStatus.UNDECIDED: "nothing was deleted",
     RunStatus.REFUSED: "refused; nothing was deleted",
     RunStatus.FAILED: "failed; nothing was deleted",
     RunStatus.BACKED_UP: "backed up, every copy verified",
@@ -79,7 +80,9 @@ _STATUS_WORDS = {
 
 
 def _status(record: RunRecord) -> str:
-    return _STATUS_WORDS[record.status]
+    undecided = record.objects.get("undecided", 0) + record.objects.get("kept_undecided", 0)
+    kept = f"; kept: {undecided:,} undecided" if undecided else ""
+    return _STATUS_WORDS[record.status] + kept
 
 
 def _rules(record: RunRecord) -> str:
@@ -105,6 +108,7 @@ _LISTED = (
     ("live", "reached by a branch, a retained commit, an upload or a copy"),
     ("young", "too young to be judged"),
     ("protected", "not a name that lakeFS gives to data"),
+    ("undecided", "could not be looked up, and were kept"),
     ("garbage", ""),
 )
 _GARBAGE = (
@@ -115,6 +119,7 @@ _SWEPT = (
     ("deleted", ""),
     ("already_gone", "somebody else had deleted them"),
     ("revived", "came back to life, and were kept"),
+    ("kept_undecided", "could not be looked up, and were kept"),
     ("failed", "could not be deleted"),
 )
 _COPIED = (

@@ -19,6 +19,7 @@ from lakesweep.runs.listing import Listed, list_namespace
 from lakesweep.runs.live import LiveRead
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder, RunId
 from lakesweep.runs.request import Flow, MarkRequest, What
+from lakesweep.runs.reuploads import SplitGarbage, tally_of
 from lakesweep.runs.saved import (
     NotUsable,
     SavedRun,
@@ -65,22 +66,21 @@ class Found:
             names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
         return names
 
-    def totals(self, kept: list[Part]) -> Totals:
+    def totals(self, split: SplitGarbage) -> Totals:
         """The account of every listed object. Candidates that no listing brought are no part of it."""
         if self.listed is None or self.flow is Flow.OPTIMIZED:
             return EMPTY
         t = self.judged.tallies
         expired, unreferenced = t["expired"], t["unreferenced"]
-        saved = Tally(sum(p.rows for p in kept), sum(p.bytes for p in kept))
+        read, undecided = tally_of(split.read), tally_of(split.undecided)
         return Totals(
             listed=self.listed.listed,
-            live=t["live"] + saved,
+            live=t["live"] + read,
             young=t["young"],
             protected=self.listed.protected + t["protected"],
             expired=expired,
-            unreferenced=Tally(
-                unreferenced.objects - saved.objects, unreferenced.bytes - saved.bytes
-            ),
+            unreferenced=unreferenced - read - undecided,
+            undecided=undecided,
         )
 
 

@@ -27,7 +27,7 @@ from lakesweep.runs.paths import (
 from lakesweep.runs.plan import Plan, mark_exists, save_plan, write_mark
 from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.runs.request import MarkRequest, What
-from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
+from lakesweep.runs.reuploads import SplitGarbage, find_reuploads, split_garbage, tally_of
 from lakesweep.runs.saved import save_for_sweep, save_range_index
 from lakesweep.runs.work import dating
 from lakesweep.runs.work.parts import Part
@@ -76,24 +76,25 @@ def _mark(
         reuploads = find_reuploads(context, live, found.suspects)
         if extra:
             reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
-        garbage, kept = drop_reuploads(
-            context, reuploads, found.garbage, RunFolder(run_id).verdicts
-        )
+        split = split_garbage(context, reuploads, found.garbage, RunFolder(run_id).verdicts)
         step.items = len(canaries)
-        step.said = f"{len(canaries)} canaries live, {sum(p.rows for p in kept)} re-uploads kept"
+        step.said = (
+            f"{len(canaries)} canaries live, {tally_of(split.read).objects} re-uploads kept, "
+            f"{tally_of(split.undecided).objects} undecided"
+        )
 
     with context.phases.phase("plan") as step:
-        totals = found.totals(kept)
+        totals = found.totals(split)
         totals.assert_conserved(f"the listing of {context.name}")
-        plan = _write_plan(context, request, run_id, mark_id, cutoff, found, garbage, totals)
+        plan = _write_plan(context, request, run_id, mark_id, cutoff, found, split.garbage, totals)
         step.items = plan.garbage.objects
         step.said = f"{plan.garbage.objects} objects, {plan.garbage.bytes} bytes"
-    record = _record(context, request, live, plan, found, totals, started_at)
+    record = _record(context, request, live, plan, found, split, totals, started_at)
     record = replace(record, phases=tuple(context.phases.done), finished_at=context.clock())
     save_range_index(
         context.store, run_id, {r: pack for r, (pack, _) in found.judged.packs.items()}
     )
-    saved = hunt.saved(found, kept)
+    saved = hunt.saved(found, split.kept)
     if saved is not None:
         save_for_sweep(context.store, saved)
     _write_report(context, record)
@@ -194,6 +195,7 @@ def _record(
     live: LiveRead,
     plan: Plan,
     found: Found,
+    split: SplitGarbage,
     totals: Totals,
     started_at: datetime,
 ) -> RunRecord:
@@ -204,11 +206,12 @@ def _record(
         "live": totals.live if totals.listed.objects else tallies["live"],
         "young": tallies["young"] + found.dated.get(dating.YOUNG, Tally()),
         "protected": (found.listed.protected if found.listed else Tally()) + tallies["protected"],
+        "undecided": tally_of(split.undecided),
         "garbage": plan.garbage,
         "expired": tallies["expired"] + old_expired,
         "unreferenced": totals.unreferenced
         if totals.listed.objects
-        else tallies["unreferenced"] + old,
+        else tallies["unreferenced"] + old - tally_of(split.kept),
     }
     rules = live.rules
     record = RunRecord(
@@ -218,7 +221,7 @@ def _record(
         plan_id=plan.id,
         what=request.what.value,
         flow=found.flow.value,
-        status=RunStatus.MARKED if plan.garbage.objects else RunStatus.NOTHING_TO_DO,
+        status=_status(plan, split),
         started_at=started_at,
         cutoff=plan.cutoff,
         last_slice=_last_slice(found),
@@ -235,13 +238,19 @@ def _record(
         expired_commits=len(live.expired),
         mark=context.store.root.child(mark_folder(plan.mark_id)).uri,
         versions=versions(context),
-        notes=(*live.notes, *found.notes),
+        notes=(*live.notes, *found.notes, *split.notes),
         protected=found.protected_names,
     )
     return record.counted(
         {name: tally.objects for name, tally in counted.items()},
         {name: tally.bytes for name, tally in counted.items()},
     )
+
+
+def _status(plan: Plan, split: SplitGarbage) -> RunStatus:
+    if plan.garbage.objects:
+        return RunStatus.MARKED
+    return RunStatus.UNDECIDED if split.undecided else RunStatus.NOTHING_TO_DO
 
 
 def _last_slice(found: Found) -> str:

@@ -23,12 +23,14 @@ COUNTERS = (
     "live",
     "young",
     "protected",
+    "undecided",
     "garbage",
     "expired",
     "unreferenced",
     "deleted",
     "already_gone",
     "revived",
+    "kept_undecided",
     "failed",
 )
 
@@ -40,6 +42,7 @@ class RunStatus(StrEnum):
     SWEPT = "swept"
     PARTLY_SWEPT = "partly-swept"
     NOTHING_TO_DO = "nothing-to-do"
+    UNDECIDED = "undecided"  # nothing to delete, but some was kept that may be garbage
     REFUSED = "refused"
     FAILED = "failed"
     BACKED_UP = "backed-up"
@@ -131,6 +134,9 @@ def decode_record(data: bytes, what: str) -> RunRecord:
             values[name] = parse_time(values[name]) if values.get(name) else None
         values["status"] = RunStatus(values["status"])
         values["phases"] = tuple(Phase(**phase) for phase in values["phases"])
+        for name in ("objects", "bytes"):
+            # A record of an older version has fewer counters.
+            values[name] = {**_zeros(), **values[name]}
         for name in ("notes", "revived"):
             values[name] = tuple(values[name])
         return RunRecord(**values)

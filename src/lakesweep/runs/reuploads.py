@@ -3,32 +3,45 @@
 Such an entry has the size of what is committed at its path, so paths whose entries at a branch head have the size of a
 candidate are looked up on those branches, one by one or, where they lie close together, by pages of the branch's
 listing. Candidates that a branch reads are kept. An etag may differ for the same bytes and excludes nothing. When the
-requests would be too many, all candidates of these sizes are kept.
+requests would be too many, the sizes that take the most of them are given up: their candidates are kept as undecided.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from threading import Lock
+
+import numpy as np
 
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
+from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, chunked, tasks_for
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.live import LiveRead
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.reuploads import (
+    COSTS_SCHEMA,
+    FAR,
+    GARBAGE,
     MOST_REQUESTS,
+    NEAR,
+    PAGE,
+    READ,
     SPANS_SCHEMA,
     SPLIT_SCHEMA,
+    UNDECIDED,
     Reuploads,
+    SizeCosts,
+    count_requests,
     find_spans,
+    requests_in,
     split_parts,
 )
 from lakesweep.runs.work.suspects import Sizes, Suspects
@@ -36,23 +49,27 @@ from lakesweep.runs.work.suspects import Sizes, Suspects
 logger = logging.getLogger(__name__)
 
 _IN_FLIGHT = 16
-_PAGE = 1000
 _MOST_ADDRESSES = 1_000_000
+_MOST_SIZES_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Paths of one branch from `first` to `last`, and how many committed entries lie there."""
+    """Paths of one branch from `first` to `last`, how many committed entries lie there, and the sizes in question."""
 
     branch: BranchId
     first: str
     last: str
     entries: int
+    sizes: Sizes
 
-    @property
-    def requests(self) -> int:
-        """The first path is looked up, as a listing begins after a path; the others come in pages."""
-        return 1 + math.ceil((self.entries - 1) / _PAGE)
+
+@dataclass(frozen=True, slots=True)
+class _LookedFor:
+    """Spans to look up, and sizes that some path of no text stands for, which no request can carry."""
+
+    spans: list[_Span]
+    unaskable: Sizes
 
 
 def find_reuploads(context: RunContext, live: LiveRead, suspects: Suspects) -> Reuploads:
@@ -64,31 +81,49 @@ def find_reuploads(context: RunContext, live: LiveRead, suspects: Suspects) -> R
     if context.profile.is_embedded:
         return Reuploads()
     if not sizes.is_complete:
-        return Reuploads(sizes=sizes)
+        return Reuploads(undecided=sizes, reasons=("their sizes are too many, or not known",))
     if not len(sizes):
         return Reuploads()
-    spans = _spans_of_sizes(context, live, sizes)
-    if spans is None or sum(span.requests for span in spans) > MOST_REQUESTS:
-        logger.warning("repo#%s too many look-ups: all of these sizes are kept", context.name)
-        return Reuploads(sizes=sizes)
+    given_up: dict[str, Sizes] = {}
+    branches = _branches_by_range(context, live)
+    looked_for = _affordable_spans(context, branches, sizes)
+    if looked_for is None:
+        crowded = _crowded_sizes(context, branches, sizes)
+        given_up[f"looking up paths of {_named(crowded)} would take too many requests"] = crowded
+        looked_for = _affordable_spans(context, branches, sizes - crowded)
+    if looked_for is None:
+        return Reuploads(undecided=sizes, reasons=("looking them up would take too many requests",))
+    if len(looked_for.unaskable):
+        given_up["paths of their sizes are no text, and can't be asked for"] = looked_for.unaskable
     look_ups = _LookUps(context, suspects)
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        for _ in pool.map(look_ups.look, spans):
+        for _ in pool.map(look_ups.look, looked_for.spans):
             pass
-    if look_ups.doubt:
-        logger.warning("repo#%s %s: all of these sizes are kept", context.name, look_ups.doubt)
-        return Reuploads(sizes=sizes)
+    given_up |= look_ups.given_up
+    for reason, of_sizes in given_up.items():
+        logger.warning(
+            "repo#%s garbage of %s is kept, undecided: %s", context.name, _named(of_sizes), reason
+        )
     logger.info(
         "repo#%s staged re-uploads: %d requests, %d found",
         context.name,
         look_ups.requests,
         len(look_ups.found),
     )
-    return Reuploads(addresses=frozenset(look_ups.found))
+    return Reuploads(
+        frozenset(look_ups.found), reduce(Sizes.__or__, given_up.values(), Sizes()), tuple(given_up)
+    )
+
+
+def _named(sizes: Sizes) -> str:
+    """A few of the sizes in words, the smallest first."""
+    named = ", ".join(map(str, sizes.values[:_MOST_SIZES_NAMED].tolist()))
+    more = len(sizes) - _MOST_SIZES_NAMED
+    return f"{named} bytes" + (f" and {more} more sizes" if more > 0 else "")
 
 
 class _LookUps:
-    """Suspects that branches read, found by many threads. Once one of them is in doubt, all stop."""
+    """Suspects that branches read, found by many threads, and the sizes of spans that could not be read in full."""
 
     def __init__(self, context: RunContext, suspects: Suspects) -> None:
         self._context = context
@@ -96,26 +131,36 @@ class _LookUps:
         self._suspects = suspects
         self.found: set[str] = set()
         self.requests = 0
-        self.doubt = ""
+        self.given_up: dict[str, Sizes] = {}
+        self._lock = Lock()
+        self._is_over = False
 
     def look(self, span: _Span) -> None:
         """Ask for the first path, and list the others."""
         try:
             for entries in self._entries(span):
+                if self._is_over:
+                    self._give_up(span, "looking them up takes too many requests")
+                    return
                 self.requests += 1
                 readings = map(self._normaliser.readings, (e.physical_address for e in entries))
                 self.found.update(self._suspects.among([a for read in readings for a in read]))
                 if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
-                    self.doubt = "too much to look at"
-                if self.doubt:
-                    return
-        except BaseException as error:
-            self.doubt = repr(error)
+                    self._is_over = True
+        except _OutOfOrderError as error:
+            self._give_up(span, str(error))
+        except BaseException:
+            self._is_over = True
             raise
+
+    def _give_up(self, span: _Span, reason: str) -> None:
+        with self._lock:
+            self.given_up[reason] = self.given_up.get(reason, Sizes()) | span.sizes
 
     def _entries(self, span: _Span) -> Iterator[list[ObjectStatsWire]]:
         client, name = self._context.client, self._context.name
-        if self.doubt:
+        if self._is_over:
+            yield []
             return
         first = client.stat_object(name, span.branch, span.first)
         yield [first] if first is not None else []
@@ -123,49 +168,82 @@ class _LookUps:
             return
         listed = client.list_objects(name, span.branch, after=span.first)
         try:
-            yield from chunked(self._up_to(span, listed), _PAGE)
+            yield from chunked(_up_to(span, listed), PAGE)
         except CatalogNotFoundError:
             # A branch that went away took with it what it alone read. Any other reason is an error.
             if span.branch in {head.id for head in client.branches(name)}:
                 raise
 
-    def _up_to(self, span: _Span, listed: Iterable[ObjectStatsWire]) -> Iterator[ObjectStatsWire]:
-        """Entries up to the last path. Only an ordered listing tells by one path that all before it were seen."""
-        before = span.first
-        for entry in listed:
-            # The server writes bytes that are no text as U+FFFD, which sorts, and goes on, elsewhere.
-            if entry.path < before or "\ufffd" in entry.path:
-                self.doubt = f"the listing of {span.branch} is out of order at {entry.path!r}"
-                return
-            if entry.path > span.last:
-                return
-            yield entry
-            before = entry.path
+
+class _OutOfOrderError(Exception):
+    """A listing whose paths do not ascend, so that its end can't be told."""
 
 
-def drop_reuploads(
+def _up_to(span: _Span, listed: Iterable[ObjectStatsWire]) -> Iterator[ObjectStatsWire]:
+    """Entries up to the last path. Only an ordered listing tells by one path that all before it were seen."""
+    before = span.first
+    for entry in listed:
+        # The server writes bytes that are no text as U+FFFD, which sorts, and goes on, elsewhere.
+        if entry.path < before or "\ufffd" in entry.path:
+            raise _OutOfOrderError(
+                f"the listing of {span.branch} is out of order at {entry.path!r}"
+            )
+        if entry.path > span.last:
+            return
+        yield entry
+        before = entry.path
+
+
+@dataclass(frozen=True, slots=True)
+class SplitGarbage:
+    """Garbage, apart from what a branch reads and what nobody could decide: both are kept and carried to the next run."""
+
+    garbage: list[Part]
+    read: list[Part]
+    undecided: list[Part]
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> list[Part]:
+        """All that is no garbage any more."""
+        return [*self.read, *self.undecided]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why some of it is undecided, for the record."""
+        if not self.undecided:
+            return ()
+        said = f"kept, undecided: {tally_of(self.undecided)} may be staged re-uploads that the server does not list"
+        return tuple(f"{said}; {reason}" for reason in self.reasons)
+
+
+def tally_of(parts: Sequence[Part]) -> Tally:
+    """What these parts hold in all."""
+    return Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts))
+
+
+def split_garbage(
     context: RunContext, found: Reuploads, garbage: Sequence[Part], folder: str
-) -> tuple[list[Part], list[Part]]:
-    """The garbage without the re-uploads, and the re-uploads: they are live, and carried to the next run."""
+) -> SplitGarbage:
+    """Take re-uploads out of the garbage: those that were found, and those that may be some."""
     if not found:
-        return list(garbage), []
+        return SplitGarbage(list(garbage), [], [])
     scatter = Scatter(
         [part.key for part in garbage],
         partial(split_parts, context.target, folder, found),
         SPLIT_SCHEMA,
         tasks_for(len(garbage), context.engine.slots, at_most=context.parallelism.partitions),
     )
-    rows = context.engine.collect(scatter).to_pylist()
-    stay, kept = (
-        [Part(r["key"], r["rows"], r["bytes"]) for r in rows if r["kept"] is is_kept]
-        for is_kept in (False, True)
-    )
-    if sum(p.rows for p in (*stay, *kept)) != sum(p.rows for p in garbage):
+    parts: dict[str, list[Part]] = {GARBAGE: [], READ: [], UNDECIDED: []}
+    for row in context.engine.collect(scatter).to_pylist():
+        parts[row["fate"]].append(Part(row["key"], row["rows"], row["bytes"]))
+    split = SplitGarbage(parts[GARBAGE], parts[READ], parts[UNDECIDED], found.reasons)
+    if tally_of([*split.garbage, *split.kept]).objects != sum(p.rows for p in garbage):
         raise UnsafeToSweepError(
             f"Rows were lost while staged re-uploads were taken out of the plan for {context.name}. Nothing was deleted. Run again.",
             kind="not-conserved",
         )
-    return stay, kept
+    return split
 
 
 def _branches_by_range(context: RunContext, live: LiveRead) -> dict[RangeId, list[BranchId]]:
@@ -179,22 +257,64 @@ def _branches_by_range(context: RunContext, live: LiveRead) -> dict[RangeId, lis
     return branches
 
 
-def _spans_of_sizes(context: RunContext, live: LiveRead, sizes: Sizes) -> list[_Span] | None:
-    """Where entries of these sizes lie on which branch; None where looking there is hopeless."""
-    branches = _branches_by_range(context, live)
+def _affordable_spans(
+    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes
+) -> _LookedFor | None:
+    """Where entries of these sizes lie on which branch; None where looking there takes too many requests."""
+    for gap in (NEAR, FAR):
+        found = _spans_of_sizes(context, branches, sizes, gap)
+        if (
+            found is not None
+            and sum(requests_in(span.entries) for span in found.spans) <= MOST_REQUESTS
+        ):
+            return found
+    return None
+
+
+def _spans_of_sizes(
+    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes, gap: int
+) -> _LookedFor | None:
     scatter = Scatter(
         list(branches),
-        partial(find_spans, context.target, sizes),
+        partial(find_spans, context.target, sizes, gap),
         SPANS_SCHEMA,
-        tasks_for(
-            len(branches), context.engine.slots, at_most=context.parallelism.range_tasks, per_task=4
-        ),
+        _tasks(context, branches),
     )
     rows = context.engine.collect(scatter).to_pylist()
-    if any(row["is_hopeless"] for row in rows):
+    if any(row["are_too_many"] for row in rows):
         return None
-    return [
-        _Span(branch, row["first"], row["last"], row["entries"])
+    looked_for = _LookedFor([], Sizes())
+    for row in rows:
+        of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
+        if row["first"] is None:
+            looked_for = replace(looked_for, unaskable=looked_for.unaskable | of_span)
+            continue
+        looked_for.spans.extend(
+            _Span(branch, row["first"], row["last"], row["entries"], of_span)
+            for branch in branches[RangeId(row["range_id"])]
+        )
+    return looked_for
+
+
+def _crowded_sizes(
+    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes
+) -> Sizes:
+    """Sizes that so many entries of so many branches have that the others can be looked up without them only."""
+    scatter = Scatter(
+        [(range_id, len(of_range)) for range_id, of_range in branches.items()],
+        partial(count_requests, context.target, sizes, FAR),
+        COSTS_SCHEMA,
+        _tasks(context, branches),
+    )
+    rows = context.engine.collect(scatter).to_pylist()
+    costs = SizeCosts.sum(
+        (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
         for row in rows
-        for branch in branches[RangeId(row["range_id"])]
-    ]
+    )
+    return costs.beyond(MOST_REQUESTS)
+
+
+def _tasks(context: RunContext, branches: dict[RangeId, list[BranchId]]) -> int:
+    return tasks_for(
+        len(branches), context.engine.slots, at_most=context.parallelism.range_tasks, per_task=4
+    )

@@ -27,6 +27,7 @@ from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.request import SweepRequest
+from lakesweep.runs.reuploads import tally_of
 from lakesweep.runs.saved import load_for_sweep, save_run
 from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.verification import Authorised, verify_plan
@@ -141,7 +142,7 @@ class _Sweep:
         if failed.objects:
             status = RunStatus.PARTLY_SWEPT if deleted.objects else RunStatus.FAILED
         record = self.recorded(record, status, self.why_failed())
-        _carry_on(self._context, self._plan, [*self.revived_parts, *self._not_backed_up])
+        _carry_on(self._context, self._plan, [*self.kept_parts, *self._not_backed_up])
         _save(self._context, record)
         said = f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()})."
         if status is RunStatus.PARTLY_SWEPT:
@@ -280,9 +281,9 @@ class _Sweep:
         return int(self._context.clock().timestamp() * 1000)
 
     @property
-    def revived_parts(self) -> list[Part]:
-        """Rows of the plan that came back to life."""
-        return [part for authorised in self._looked for part in authorised.revived_parts]
+    def kept_parts(self) -> list[Part]:
+        """Rows of the plan that came back to life, or that nobody could decide."""
+        return [part for a in self._looked for part in (*a.revived_parts, *a.undecided_parts)]
 
     @property
     def _looked(self) -> list[Authorised]:
@@ -335,9 +336,10 @@ class _Sweep:
             "deleted": self.progress.tally(deleting.DELETED) + self.progress.done_before,
             "already_gone": self.progress.tally(deleting.ALREADY_GONE),
             "revived": revived,
+            "kept_undecided": tally_of([p for a in looked for p in a.undecided_parts]),
             "failed": self.failed(),
         }
-        notes: list[str] = []
+        notes = [note for a in looked for note in a.notes]
         if not self._trust_dates:
             notes.append(
                 "the mark's files are not those that the mark wrote: every row was checked again"

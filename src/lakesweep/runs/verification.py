@@ -19,7 +19,7 @@ from lakesweep.runs.live import Roots, read_live
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder
 from lakesweep.runs.plan import Plan
 from lakesweep.runs.request import What
-from lakesweep.runs.reuploads import drop_reuploads, find_reuploads
+from lakesweep.runs.reuploads import find_reuploads, split_garbage, tally_of
 from lakesweep.runs.saved import event_files, load_range_index, save_range_index
 from lakesweep.runs.work import dating
 from lakesweep.runs.work.candidates import PlannedPart
@@ -42,6 +42,8 @@ class Authorised:
     revived: Tally
     revived_names: tuple[str, ...]
     revived_parts: list[Part]
+    undecided_parts: list[Part]  # may be staged re-uploads: kept
+    notes: tuple[str, ...]
     refused: Tally  # of the wrong shape, or too young: a plan that was edited by hand
     root_names: bool  # whether the repository's commits hold addresses at the root
     absent: list[
@@ -96,15 +98,17 @@ def verify_plan(
     reuploads = find_reuploads(context, live, judged.suspects | suspects)
     if extra:
         reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
-    parts, kept = drop_reuploads(context, reuploads, [*judged.garbage, *old], folder)
-    revived_parts = [*judged.kept, *kept]
+    split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
+    revived_parts = [*judged.kept, *split.read]
     return Authorised(
         read_at=read_at,
-        parts=parts,
+        parts=split.garbage,
         done=judged.tallies["gone"],
-        revived=judged.tallies["live"] + _tally(kept),
+        revived=judged.tallies["live"] + tally_of(split.read),
         revived_names=_names(context, revived_parts),
         revived_parts=revived_parts,
+        undecided_parts=split.undecided,
+        notes=split.notes,
         refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
         root_names=judged.root_names,
         absent=absent,
@@ -155,7 +159,3 @@ def _names(context: RunContext, parts: Sequence[Part]) -> tuple[str, ...]:
             break
         names += read_mark(context.store.read(part.key)).column("address").to_pylist()
     return tuple(names[:_MOST_NAMES])
-
-
-def _tally(parts: Sequence[Part]) -> Tally:
-    return Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts))

@@ -269,5 +269,5 @@ class Scene:
 def assert_adds_up(record: RunRecord) -> None:
     """Every object of a swept plan has exactly one outcome."""
     for counted in (record.objects, record.bytes):
-        outcomes = ("deleted", "already_gone", "revived", "failed")
+        outcomes = ("deleted", "already_gone", "revived", "kept_undecided", "failed")
         assert sum(counted[outcome] for outcome in outcomes) == counted["garbage"], counted

@@ -17,7 +17,14 @@ from lakesweep.runs.work.references import (
     Reference,
     StagedFile,
 )
-from lakesweep.runs.work.reuploads import Reuploads, close_together
+from lakesweep.runs.work.reuploads import (
+    FAR,
+    NEAR,
+    Reuploads,
+    SizeCosts,
+    close_together,
+    requests_by_size,
+)
 from lakesweep.runs.work.suspects import Sizes, Suspects
 
 
@@ -71,8 +78,8 @@ def test_there_is_something_to_keep_when_sizes_are_not_known() -> None:
     """An empty set of sizes keeps nothing, an unknown one keeps all."""
     assert not Reuploads()
     assert Reuploads(addresses=frozenset({"data/a/b"}))
-    assert Reuploads(sizes=_sizes(1))
-    assert Reuploads(sizes=_sizes(None))
+    assert Reuploads(undecided=_sizes(1))
+    assert Reuploads(undecided=_sizes(None))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +94,29 @@ def test_entries_close_together_are_looked_up_together(
     at: list[int], spans: list[tuple[int, int]]
 ) -> None:
     """A page of a listing pays off only where it holds several of the paths."""
-    assert close_together(np.array(at)) == spans
+    assert close_together(np.array(at), NEAR) == spans
+
+
+def test_requests_of_a_size_are_counted_as_if_it_were_looked_up_alone() -> None:
+    """Far entries cost a request each, near ones a look-up and pages; other sizes between them change nothing."""
+    at = np.array([0, 10, 11, 5_000, 9_000, 9_500])
+    sizes = np.array([0, 7, 0, 0, 7, 7])
+    found, requests = requests_by_size(at, sizes, FAR)
+    total = SizeCosts.sum([(found, requests), (np.array([3]), np.array([1]))])
+    assert total.sizes.tolist() == [0, 3, 7]
+    assert total.requests.tolist() == [2 + 1, 1, 1 + 2]
+    assert SizeCosts.sum([]).beyond(0).values.tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "given_up"), [(0, [0, 7, 9]), (1, [0, 9]), (4, [0]), (103, [0]), (104, [])]
+)
+def test_sizes_that_take_the_most_requests_are_given_up_first(
+    budget: int, given_up: list[int]
+) -> None:
+    """A crowded size keeps no other from being looked up."""
+    costs = SizeCosts(np.array([0, 7, 9]), np.array([100, 1, 3]))
+    assert costs.beyond(budget).values.tolist() == given_up
 
 
 def test_ranges_of_one_pack_are_read_by_one_task() -> None:

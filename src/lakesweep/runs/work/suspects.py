@@ -43,6 +43,10 @@ class Sizes:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __sub__(self, other: Sizes) -> Sizes:
+        """These sizes without others; both sets are complete."""
+        return Sizes(self.values[~_is_in(self.values, other.values)])
+
     def matches(self, sizes: Ints) -> npt.NDArray[np.bool_]:
         """Which of these sizes are in the set. An incomplete set can't tell, so it says all are."""
         if not self.is_complete:
