@@ -17,7 +17,7 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.judging import Judged, judge_candidates
 from lakesweep.runs.listing import Listed, list_namespace
 from lakesweep.runs.live import LiveRead
-from lakesweep.runs.paths import RANGE_CACHE, RunFolder, RunId
+from lakesweep.runs.paths import RANGE_CACHE, RunFolder, RunId, event_order
 from lakesweep.runs.request import Flow, MarkRequest, What
 from lakesweep.runs.reuploads import SplitGarbage, tally_of
 from lakesweep.runs.saved import (
@@ -119,8 +119,12 @@ class Hunt:
             with_expired=what is What.ALL,
         )
         more: list[Reference] = [AddressList("canaries", canaries, CANARY)]
-        if self._needs_expired_candidates():
-            more += events
+        since = event_order(self._cutoff.at)
+        more += [
+            e
+            for e in events
+            if self._needs_expired_candidates() or (e.kind == RESTORED and e.order >= since)
+        ]
         with context.phases.phase("judge") as step:
             judged = judge_candidates(
                 context,

@@ -213,6 +213,9 @@ def _check_references(
     for kind, received in ((refs.LIVE, "live_references"), (refs.EXPIRED, "expired_references")):
         if sent[kind] != sums[received]:
             raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
+    told = sent[refs.GONE] + sent[refs.RESTORED]
+    if told != sums["events"]:
+        raise doubt(f"{told} deletions and restorations were sent, {sums['events']} came")
     if sent[refs.CANARY] != sums["canaries"]:
         raise doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
 

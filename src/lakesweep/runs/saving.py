@@ -1,7 +1,8 @@
 """Backup and restore: copy what a mark names out of the namespace, or back into it.
 
-Both can be given again after they stopped: what is there already, and the same, is not copied twice. A restore tells
-the repository's events, so that marks over committed data see the objects again.
+Both can be given again after they stopped: what is there already, and the same, is not copied twice. A restore writes
+its event before its first copy: from then on the addresses are as young as the restore, also when it is killed half-way.
+When it ends, a second event names what came back, so that marks over committed data see the objects again.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakesweep.runs.collect import find_plan, held_lease
 from lakesweep.runs.context import RunContext, utc_now
 from lakesweep.runs.copies import Copied, copy_parts, refuse_inside
 from lakesweep.runs.lease import Lease
-from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
+from lakesweep.runs.paths import RunFolder, RunId, event_order, events_folder, mark_folder
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus, encode_record
@@ -168,10 +169,11 @@ class _Copying:
         return writer.close()
 
     def run(self, parts: Sequence[Part], done: RunStatus) -> RunRecord:
-        """Copy, tell the events of what came back, and write the record."""
+        """Copy, tell the events what shall come back and what did, and write the record."""
         source, target = self._run.namespace, self._run.outside
         if self._flow == RESTORE:
             source, target = target, source
+            self._promise(parts)
         with self._phases.phase(self._flow) as step:
             copied = copy_parts(
                 self._engine,
@@ -184,12 +186,24 @@ class _Copying:
             self._tell_restored(copied.verified)
         return self._finished(copied, parts, done)
 
+    def _promise(self, parts: Sequence[Part]) -> None:
+        """Make it durable that these addresses come back now, before any of them does."""
+        marks = self._marks.open()
+        writer = PartWriter(self._run.namespace.open(), self._events, "promised", MARK_SCHEMA)
+        for part in parts:
+            for batch in read_mark(marks.read(part.key)).to_batches():
+                writer.add(batch)
+        writer.close()
+
     def _tell_restored(self, parts: Sequence[Part]) -> None:
-        store = self._run.namespace.open()
-        order = int(self._clock().timestamp() * 1000)
-        folder = events_folder(order, "restored", self._folder.run_id)
+        store, folder = self._run.namespace.open(), self._events
         for part in parts:
             store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
+
+    @property
+    def _events(self) -> str:
+        """The folder of a restore's event as of now."""
+        return events_folder(event_order(self._clock()), "restored", self._folder.run_id)
 
     def _finished(self, copied: Copied, parts: Sequence[Part], done: RunStatus) -> RunRecord:
         missing = copied.tally(MISSING)

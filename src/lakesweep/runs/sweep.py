@@ -23,7 +23,7 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
 from lakesweep.runs.failed_marks import refuse_failed
 from lakesweep.runs.lease import Lease
-from lakesweep.runs.paths import RunFolder, RunId, events_folder, mark_folder
+from lakesweep.runs.paths import RunFolder, RunId, event_order, events_folder, mark_folder
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.request import SweepRequest
@@ -278,7 +278,7 @@ class _Sweep:
             self.progress.add(deleting.ALREADY_GONE, Tally(part.rows, part.bytes), "")
 
     def _order(self) -> int:
-        return int(self._context.clock().timestamp() * 1000)
+        return event_order(self._context.clock())
 
     @property
     def kept_parts(self) -> list[Part]:

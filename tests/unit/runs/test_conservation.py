@@ -14,13 +14,21 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.runs.judging import _add_up
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
 from lakesweep.runs.work.candidates import ListedPart, read_candidates
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
 from lakesweep.runs.work.parts import PartWriter
-from lakesweep.runs.work.references import LIVE, AddressList, read_references
+from lakesweep.runs.work.references import (
+    LIVE,
+    RESTORED,
+    AddressList,
+    EventFile,
+    Reference,
+    read_references,
+)
 from lakesweep.runs.work.target import Target
 from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
 from lakesweep.storage import StorageOptions
@@ -48,7 +56,12 @@ def judged_on(engine: InProcessEngine) -> None:
     writer = PartWriter(target.open(), "listing/", "l", CANDIDATE_SCHEMA)
     rows = [{"address": a, "size_bytes": 1, "last_modified": None} for a in ADDRESSES]
     writer.add(pa.RecordBatch.from_pylist(rows, schema=CANDIDATE_SCHEMA))
-    references = [AddressList("live", ADDRESSES, LIVE)]
+    rows = [{"address": a, "size_bytes": 1, "last_modified": None} for a in ADDRESSES]
+    target.open().write("event", write_mark(pa.Table.from_pylist(rows, schema=MARK_SCHEMA)))
+    references: list[Reference] = [
+        AddressList("live", ADDRESSES, LIVE),
+        EventFile("event", RESTORED, 1),
+    ]
     candidates = [ListedPart(p.key, p.rows) for p in writer.close()]
     met = engine.meet(
         Scatter(references, partial(read_references, target, PARTITIONS, ""), CELL_SCHEMA, 1),
@@ -87,6 +100,7 @@ def test_nothing_lost_adds_up() -> None:
         ("references", _without_first_of(refs.COUNTS)),
         ("references", _doubled(refs.LIVE)),
         ("references", _doubled(refs.COUNTS)),
+        ("references", _without_first_of(refs.RESTORED)),
         ("references", lambda cells: cells.slice(0, 0)),
         ("candidates", _without_first_of(cand.ROWS)),
         ("candidates", _without_first_of(cand.COUNTS)),

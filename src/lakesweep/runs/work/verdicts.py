@@ -19,6 +19,7 @@ from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN, candidate_pattern
 from lakesweep.engine.cells import Hashes, is_in, packed_stream, unpack_hashes, unpack_rows
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.runs.paths import event_order
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
 from lakesweep.runs.work.parts import written_parts
@@ -38,6 +39,7 @@ MET_SCHEMA = pa.schema(
         pa.field("live_references", pa.int64()),
         pa.field("live_addresses", pa.int64()),
         pa.field("expired_references", pa.int64()),
+        pa.field("events", pa.int64()),
         pa.field("canaries", pa.int64()),
         pa.field(
             "dead_canaries", pa.binary()
@@ -58,10 +60,12 @@ _EVENT_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("order", pa.int
 
 @dataclass(frozen=True, slots=True)
 class _Events:
-    """Hashes, in order, by their last event: a deletion, or a restoration."""
+    """Hashes, in order, by their last event: a deletion, or a restoration. `count` is the number of all events."""
 
     gone: Hashes
     restored: Hashes
+    lately_restored: Hashes  # since the cut-off
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,7 @@ class Judge:
         hashes = hash_addresses(rows.column("address").combine_chunks())
         rows, hashes, duplicates, duplicate_bytes = _first_of_each(rows, hashes)
 
-        events = _last_events(references)
+        events = _last_events(references, self.cutoff)
         masks, in_expired = self._verdicts(rows, hashes, live, expired, events)
         result: dict[str, object] = {}
         sizes = rows.column("size_bytes").fill_null(0).to_numpy()
@@ -99,6 +103,7 @@ class Judge:
             "live_references": len(live),
             "live_addresses": int(np.count_nonzero(np.diff(live))) + bool(len(live)),
             "expired_references": len(expired),
+            "events": events.count,
             "canaries": len(canaries),
             "dead_canaries": canaries[~is_in(canaries, live)].tobytes(),
             "reference_counts": packed_stream(references, refs.COUNTS, refs.COUNTS_SCHEMA),
@@ -148,8 +153,10 @@ class Judge:
             pc.match_substring_regex(left, candidate_pattern(root_names=self.root_names))
         )
         rest &= ~protected
-        undated = rest & ~is_dated
-        young = rest & is_dated & ~is_old
+        # A restore may find an object in its place, or die before it says what it brought back: its promise is an age.
+        is_promised = is_in(hashes, events.lately_restored)
+        undated = rest & ~is_dated & ~is_promised
+        young = rest & ((is_dated & ~is_old) | is_promised)
         rest &= ~undated & ~young
         verdicts = {
             "live": is_live,
@@ -204,17 +211,23 @@ def _first_of_each(rows: pa.Table, hashes: Hashes) -> tuple[pa.Table, Hashes, in
     return rows.take(pa.array(keep)), hashes[keep], dropped.num_rows, _bytes(dropped)
 
 
-def _last_events(references: pa.Table) -> _Events:
+def _last_events(references: pa.Table, cutoff: datetime) -> _Events:
     gone = unpack_rows(references, refs.GONE, _EVENT_ROWS)
     restored = unpack_rows(references, refs.RESTORED, _EVENT_ROWS)
     hashes = np.concatenate((gone.column("hash").to_numpy(), restored.column("hash").to_numpy()))
     order = np.concatenate((gone.column("order").to_numpy(), restored.column("order").to_numpy()))
     is_deletion = np.arange(len(hashes)) < gone.num_rows
     by_time = np.lexsort((order, hashes))
-    hashes, is_deletion = hashes[by_time], is_deletion[by_time]
+    hashes, order, is_deletion = hashes[by_time], order[by_time], is_deletion[by_time]
     is_last = np.ones(len(hashes), dtype=bool)
     is_last[:-1] = hashes[1:] != hashes[:-1]
-    return _Events(hashes[is_last & is_deletion], hashes[is_last & ~is_deletion])
+    is_restoration = is_last & ~is_deletion
+    return _Events(
+        gone=hashes[is_last & is_deletion],
+        restored=hashes[is_restoration],
+        lately_restored=hashes[is_restoration & (order >= event_order(cutoff))],
+        count=len(hashes),
+    )
 
 
 def _root_names(rows: pa.Table, chosen: Mask) -> list[str]:
