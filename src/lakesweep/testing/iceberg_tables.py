@@ -232,7 +232,14 @@ class IcebergTable:
             }
         else:
             named = {"manifest-list": self.spelling(snapshot.manifest_list)}
-        return {"snapshot-id": snapshot.snapshot_id, **named}
+        alive = [entry for manifest in snapshot.manifests for entry in manifest.alive()]
+        data_files = sum(entry.content == DATA for entry in alive)
+        summary = {
+            "operation": "append",
+            "total-data-files": str(data_files),
+            "total-delete-files": str(len(alive) - data_files),
+        }
+        return {"snapshot-id": snapshot.snapshot_id, "summary": summary, **named}
 
 
 @dataclass(slots=True)

@@ -6,8 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.record import RunStatus
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep.testing.iceberg_files import (
+    ListedManifest,
+    write_manifest,
+    write_manifest_list,
+)
+from lakesweep.testing.iceberg_tables import Snapshot
+from lakesweep.testing.nessie_scene import NessieScene, SceneTable
 
 
 class TestSnapshots:
@@ -57,3 +64,71 @@ class TestSnapshots:
         assert record.status is RunStatus.SWEPT
         assert scene.files() == orders.live_files(head)
         assert f"{orders.iceberg.location}/metadata/old.stats" in scene.files()
+
+
+class TestFilesCutShort:
+    """An Avro file that ends where a block ends looks whole. What other files promise of it tells."""
+
+    def assert_refused(self, scene: NessieScene, why: str) -> None:
+        before = scene.files()
+        with pytest.raises(UnsafeToSweepError, match=why):
+            scene.expire(scene.mark())
+        assert scene.files() == before
+
+    def rewrite_list(self, scene: NessieScene, state: Snapshot, *listed: ListedManifest) -> None:
+        assert state.manifest_list is not None
+        scene.write(state.manifest_list, write_manifest_list(listed))
+
+    def table(self, scene: NessieScene, **options: object) -> tuple[SceneTable, Snapshot]:
+        orders = scene.table("orders", **options)
+        orders.append("a.parquet")
+        head = orders.append("b.parquet", "c.parquet")
+        orders.iceberg.write_orphan("x.parquet")
+        return orders, head
+
+    def test_a_manifest_with_fewer_entries_than_its_list_promises(self, scene: NessieScene) -> None:
+        """Deleted entries count too."""
+        _, head = self.table(scene)
+        cut = head.manifests[-1]
+        scene.write(cut.path, write_manifest(cut.entries[:1], codec="null"))
+        self.assert_refused(scene, "1 entries and its manifest list promises 2")
+
+    def test_a_manifest_shorter_than_its_list_promises(self, scene: NessieScene) -> None:
+        """The list says nothing of its entries here."""
+        orders, _ = self.table(scene)
+        state = orders.states[0]
+        one = state.manifests[0]
+        self.rewrite_list(scene, state, ListedManifest(one.path, one.length + 1, added=-1))
+        self.assert_refused(scene, f"{one.length} bytes long and its manifest list promises")
+
+    def test_a_manifest_list_that_names_fewer_files_than_its_snapshot_has(
+        self, scene: NessieScene
+    ) -> None:
+        """Nobody tells how long a manifest list is, but the snapshot's summary tells what it names."""
+        _, head = self.table(scene)
+        one = head.manifests[0]
+        self.rewrite_list(scene, head, ListedManifest(one.path, one.length, added=1))
+        self.assert_refused(scene, "hold 1 files, and the snapshot's summary promises 3")
+
+    def test_embedded_manifests_with_fewer_files_than_their_snapshot_has(
+        self, scene: NessieScene
+    ) -> None:
+        """Without a list the summary is all that there is."""
+        _, head = self.table(scene, format_version=1, embeds_manifests=True)
+        cut = head.manifests[-1]
+        scene.write(cut.path, write_manifest(cut.entries[:1], version=1))
+        self.assert_refused(scene, "hold 2 files, and the snapshot's summary promises 3")
+
+    def test_more_entries_than_promised_are_noted_and_live(self, scene: NessieScene) -> None:
+        """Writers exist that always promise 1. No file can be cut longer."""
+        orders, head = self.table(scene)
+        listed = [ListedManifest(one.path, one.length, added=1) for one in head.manifests]
+        self.rewrite_list(scene, head, *listed)
+
+        record = scene.expire(scene.mark())
+
+        assert scene.files() == orders.live_files()
+        assert any(
+            "1 manifests have more entries than their manifest lists say" in note
+            for note in record.notes
+        )

@@ -1,6 +1,12 @@
 """Iceberg's files, read for one question: which files does a table or view still need? Versions 1, 2 and 3."""
 
-from lakesweep.formats.iceberg.manifests import ManifestList, read_manifest, read_manifest_list
+from lakesweep.formats.iceberg.manifests import (
+    ManifestFiles,
+    ManifestList,
+    Promised,
+    read_manifest,
+    read_manifest_list,
+)
 from lakesweep.formats.iceberg.metadata import (
     MetadataFiles,
     SnapshotFiles,
@@ -12,8 +18,10 @@ from lakesweep.formats.iceberg.metadata import (
 )
 
 __all__ = [
+    "ManifestFiles",
     "ManifestList",
     "MetadataFiles",
+    "Promised",
     "SnapshotFiles",
     "TableMetadata",
     "ViewMetadata",

@@ -60,6 +60,12 @@ class Document:
         """A list of strings; one that is missing is empty."""
         return self._list(name, str)
 
+    def texts_by_name(self, name: str) -> dict[str, str]:
+        """The texts in an object that says nothing about files; what is missing or of another shape is left out."""
+        found = self._fields.get(name)
+        inside = found.items() if isinstance(found, dict) else ()
+        return {key: value for key, value in inside if isinstance(value, str)}
+
     def _list(self, name: str, kind: type) -> list[Any]:
         found = self._fields.get(name)
         if found is None:

@@ -1,13 +1,13 @@
 """Manifest lists and manifests: the paths they name, and nothing else of them.
 
 An Avro file does not say how many objects it has in all, so one cut off between two blocks looks whole. The manifest
-list tells how many entries each manifest has; who reads a manifest passes that number on.
+list tells how long each manifest is and how many entries it has; who reads a manifest passes these numbers on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from lakesweep.formats.avro.container import Container, open_container
 from lakesweep.formats.avro.reader import columns_of
 from lakesweep.formats.damage import named_damage
 
-__all__ = ["ManifestList", "read_manifest", "read_manifest_list"]
+__all__ = ["ManifestFiles", "ManifestList", "Promised", "read_manifest", "read_manifest_list"]
 
 _KNOWN_VERSIONS = (b"1", b"2", b"3")
 _EXISTING, _ADDED, _DELETED = range(3)
@@ -35,13 +35,32 @@ _LIST_COLUMNS = (
 _MANIFEST_COLUMNS = ("status", "data_file.file_path")
 
 
+class Promised(NamedTuple):
+    """What manifest lists say of one manifest; None: they do not say."""
+
+    entries: int | None = None  # the deleted ones too
+    length: int | None = None  # bytes
+
+    def at_least(self, other: Promised) -> Promised:
+        """The larger of both promises."""
+        return Promised(_larger(self.entries, other.entries), _larger(self.length, other.length))
+
+
 @dataclass(frozen=True, slots=True)
 class ManifestList:
-    """The manifests of one snapshot, and what the list promises of each (None: it does not say)."""
+    """The manifests of one snapshot, and what the list says of each."""
 
     paths: list[str]
-    counts: list[int | None]  # entries, the deleted ones too
-    lengths: list[int | None]  # bytes
+    promised: list[Promised]
+    live_entries: int | None  # of all manifests together; None where one's are not known
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFiles:
+    """The files that a manifest holds, and how many entries it has, the deleted ones too."""
+
+    files: pa.StringArray
+    entries: int
 
 
 def read_manifest_list(data: bytes, what: str) -> ManifestList:
@@ -62,32 +81,41 @@ def read_manifest_list(data: bytes, what: str) -> ManifestList:
         if not all(paths := paths.to_pylist()):
             raise _error("it names a manifest without a path")
         lengths = _optional(batch, "manifest_length", pa.int64()) or [None] * len(paths)
-        return ManifestList(paths, _counts(batch), lengths)
+        statuses = [_either(batch, *names) for names in _COUNTS]
+        promised = [Promised(*pair) for pair in zip(_sums(*statuses), lengths, strict=True)]
+        live = _sums(*statuses[:2])
+        known = [count for count in live if count is not None]
+        return ManifestList(paths, promised, sum(known) if len(known) == len(live) else None)
 
 
-def read_manifest(data: bytes, what: str, *, expected_count: int | None) -> pa.StringArray:
+def read_manifest(data: bytes, what: str, promised: Promised) -> ManifestFiles:
     """The files that a manifest's entries hold: those added or existing; deleted ones are not of this snapshot.
 
     Args:
         data: the whole file.
         what: the file's name for messages.
-        expected_count: how many entries the manifest list promises, the deleted ones too.
+        promised: what manifest lists say of it. More entries than promised are no damage: some writers always say 1.
 
     Raises:
-        FormatError: damage, no manifest, another number of entries than promised, or an entry of unknown status.
+        FormatError: damage, no manifest, shorter or with fewer entries than promised, or an entry of unknown status.
     """
     with named_damage(what):
-        batch = columns_of(_opened(data), _MANIFEST_COLUMNS)
-        if expected_count is not None and expected_count != batch.num_rows:
+        if promised.length is not None and len(data) < promised.length:
             raise _error(
-                f"it has {batch.num_rows} entries and its manifest list promises {expected_count}"
+                f"it is {len(data)} bytes long and its manifest list promises {promised.length}"
+            )
+        batch = columns_of(_opened(data), _MANIFEST_COLUMNS)
+        if promised.entries is not None and batch.num_rows < promised.entries:
+            raise _error(
+                f"it has {batch.num_rows} entries and its manifest list promises {promised.entries}"
             )
         status = _required(batch, "status", pa.int32(), "manifest").to_numpy(zero_copy_only=False)
         paths = _required(batch, "data_file.file_path", pa.string(), "manifest")
         if np.any((status < _EXISTING) | (status > _DELETED)):
             raise _error("an entry is of unknown status")
         is_live = status != _DELETED
-        return paths if is_live.all() else paths.filter(pa.array(is_live))
+        files = paths if is_live.all() else paths.filter(pa.array(is_live))
+        return ManifestFiles(files, batch.num_rows)
 
 
 def _opened(data: bytes) -> Container:
@@ -118,12 +146,10 @@ def _optional(batch: pa.RecordBatch, column: str, *types: pa.DataType) -> list[A
     return values
 
 
-def _counts(batch: pa.RecordBatch) -> list[int | None]:
-    """All entries of each manifest; None where one of the three numbers is not known."""
-    parts = [_either(batch, *names) for names in _COUNTS]
+def _sums(*counts: list[Any]) -> list[int | None]:
+    """The sum for each manifest; None where one of the numbers is not known."""
     return [
-        None if None in three or min(three) < 0 else sum(three)
-        for three in zip(*parts, strict=True)
+        None if None in some or min(some) < 0 else sum(some) for some in zip(*counts, strict=True)
     ]
 
 
@@ -133,6 +159,10 @@ def _either(batch: pa.RecordBatch, name: str, old_name: str) -> list[Any]:
     if now is None or then is None:
         return now or then or [None] * batch.num_rows
     return [b if a is None else a for a, b in zip(now, then, strict=True)]
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((number for number in (one, other) if number is not None), default=None)
 
 
 def _error(why: str) -> FormatError:

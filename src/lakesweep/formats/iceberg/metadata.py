@@ -20,6 +20,8 @@ __all__ = [
 
 _NEWEST_TABLE_VERSION = 3
 _NEWEST_VIEW_VERSION = 1
+# How many files a snapshot has, in its summary.
+_TOTALS = ("total-data-files", "total-delete-files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class SnapshotFiles:
     snapshot_id: int
     manifest_list: str | None
     manifests: tuple[str, ...] = ()
+    total_files: int | None = None  # data and delete files, where its summary tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,20 @@ class ViewMetadata:
 class MetadataFiles:
     """Live files named by the metadata itself. The metadata file is live too; lists and manifests name further ones."""
 
-    manifest_lists: tuple[str, ...] = ()
-    manifests: tuple[str, ...] = ()  # of version 1, named without a list
+    snapshots: tuple[SnapshotFiles, ...] = ()
     others: tuple[str, ...] = ()  # statistics; they name nothing
     is_doubtful: bool = False  # a snapshot that was asked for is not listed, so all that are count
+
+    @property
+    def manifest_lists(self) -> tuple[str, ...]:
+        """One for each snapshot that has one."""
+        lists = (one.manifest_list for one in self.snapshots if one.manifest_list is not None)
+        return _distinct(lists)
+
+    @property
+    def manifests(self) -> tuple[str, ...]:
+        """Manifests of version 1 that are named without a list."""
+        return _distinct(path for one in self.snapshots for path in one.manifests)
 
 
 def read_table_metadata(data: bytes, what: str) -> TableMetadata:
@@ -142,11 +155,7 @@ def files_of(
     live = tuple(one for one in metadata.snapshots if one.snapshot_id in wanted)
     is_doubtful = len(live) < len(wanted) and bool(metadata.snapshots)
     snapshots = metadata.snapshots if all_snapshots or is_doubtful else live
-    lists = (one.manifest_list for one in snapshots if one.manifest_list is not None)
-    manifests = (path for one in snapshots for path in one.manifests)
-    return MetadataFiles(
-        _distinct(lists), _distinct(manifests), _distinct(metadata.statistics), is_doubtful
-    )
+    return MetadataFiles(snapshots, _distinct(metadata.statistics), is_doubtful)
 
 
 def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:
@@ -159,12 +168,15 @@ def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:
 def _snapshot(document: Document) -> SnapshotFiles:
     snapshot_id = document.number("snapshot-id")
     manifest_list = document.text_or_none("manifest-list")
+    summary = document.texts_by_name("summary")
+    totals = [int(summary[name]) for name in _TOTALS if summary.get(name, "").isdecimal()]
+    total = sum(totals) if totals else None
     if manifest_list is not None:
         # As Iceberg does: a list, where there is one, is all that counts.
-        return SnapshotFiles(snapshot_id, manifest_list)
+        return SnapshotFiles(snapshot_id, manifest_list, (), total)
     if "manifests" not in document:
         raise metadata_error(f"its snapshot {snapshot_id} names no manifests")
-    return SnapshotFiles(snapshot_id, None, tuple(document.texts("manifests")))
+    return SnapshotFiles(snapshot_id, None, tuple(document.texts("manifests")), total)
 
 
 def _distinct(paths: Iterable[str]) -> tuple[str, ...]:

@@ -209,6 +209,11 @@ class _Expiry:
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if v != "gone"
             )
+        if judged.fuller_manifests:
+            self._record = self._record.noted(
+                f"{len(judged.fuller_manifests)} manifests have more entries than their manifest lists say, and all of "
+                f"them count (for example {min(judged.fuller_manifests)})"
+            )
         refuse_problems(
             context,
             found.grounds.live,

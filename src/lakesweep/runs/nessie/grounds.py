@@ -26,7 +26,6 @@ from lakesweep.runs.nessie.work.references import (
     CANARY,
     DROPPED,
     LIVE,
-    ManifestItem,
     NamedFiles,
     ReferenceItem,
     find_bad_manifests,
@@ -92,7 +91,7 @@ def refuse_problems(
     if all(_is_given_up(problem, give_up) for problem in problems):
         return
     # One look names them all, so that nobody repairs a catalog file by file.
-    manifests = [ManifestItem(path, count, LIVE) for path, count in live.manifests.items()]
+    manifests = live.manifest_items(LIVE)
     tasks = tasks_for(len(manifests), context.engine.slots, at_most=context.most_tasks, per_task=8)
     work = partial(find_bad_manifests, context.lake)
     rows = context.engine.collect(Scatter(manifests, work, NAMED_SCHEMA, tasks)).to_pylist()

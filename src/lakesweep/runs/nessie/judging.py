@@ -47,6 +47,7 @@ class Judged:
     live: list[Part]  # rows that turned out to be live, where the judge was told to keep them
     protections: dict[str, tuple[Tally, str]]  # word → how much, and an example
     bad_manifests: dict[str, str]  # path → why it can't be read; then nothing else here may be used
+    fuller_manifests: set[str]  # those with more entries than their lists promise
 
 
 def judge_files(
@@ -86,7 +87,7 @@ def judge_files(
 def _entries(item: ReferenceItem) -> int:
     match item:
         case ManifestItem():
-            return item.promised if item.promised is not None else _ENTRIES_OF_A_MANIFEST
+            return item.promised.entries or _ENTRIES_OF_A_MANIFEST
         case NamedFiles():
             return len(item.uris)
     return _ENTRIES_OF_A_MANIFEST
@@ -105,6 +106,7 @@ def _add_up(met: pa.Table, references: Sequence[ReferenceItem], parts: Sequence[
         live=parts_in(met, "live_parts"),
         protections=_protections(met),
         bad_manifests={manifests[r["item"]]: r["problem"] for r in counts if r["problem"]},
+        fuller_manifests={manifests[r["item"]] for r in counts if r["is_fuller"]},
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.live_sets import ContentKind
 from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
+from lakesweep.formats.iceberg.manifests import Promised
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.work import metadata as named
 from lakesweep.runs.nessie.work.metadata import (
     NAMED_SCHEMA,
+    ListItem,
     MetadataItem,
     find_lists_naming,
     read_manifest_lists,
@@ -36,7 +38,8 @@ class LiveFiles:
     )  # folders in which these tables kept metadata before
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
-    manifests: dict[str, int | None] = field(default_factory=dict)  # manifest → promised entries
+    totals: dict[str, int] = field(default_factory=dict)  # manifest list → files promised
+    manifests: dict[str, Promised] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # statistics files
     problems: list[Problem] = field(default_factory=list)
     notices: dict[str, set[str]] = field(default_factory=dict)  # what is odd → files
@@ -54,8 +57,11 @@ class LiveFiles:
             NamedFiles(f"{kind}-{number}", tuple(chunk), kind)
             for number, chunk in enumerate(chunked(names, _FILES_PER_ITEM))
         ]
-        items += [ManifestItem(path, count, kind) for path, count in self.manifests.items()]
-        return items
+        return items + self.manifest_items(kind)
+
+    def manifest_items(self, kind: int) -> list[ManifestItem]:
+        """All manifests as work."""
+        return [ManifestItem(path, promised, kind) for path, promised in self.manifests.items()]
 
     def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
         """The contents that these metadata files belong to."""
@@ -73,7 +79,7 @@ class LiveFiles:
         out = {s for base, own in self.bases.items() if not is_of_interest(base) for s in own}
         self.lists = {path: own - out for path, own in self.lists.items() if own - out}
         self.embedded = {path: own - out for path, own in self.embedded.items() if own - out}
-        self.manifests = dict.fromkeys(self.embedded)
+        self.manifests = dict.fromkeys(self.embedded, Promised())
 
 
 def read_live_files(
@@ -91,19 +97,21 @@ def read_live_files(
     items = _items(states, live, all_snapshots)
     with context.phases.phase("metadata") as step:
         for row in _rows(context, items, partial(read_metadata, context.lake)):
-            _take_metadata_row(live, row["source"], row["kind"], row["value"])
+            _take_metadata_row(live, row)
         step.items = len(items)
         step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
     if is_of_interest is not None:
         live.forget_bases(is_of_interest)
     with context.phases.phase("manifest lists") as step:
-        for row in _rows(context, sorted(live.lists), partial(read_manifest_lists, context.lake)):
+        lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
+        for row in _rows(context, lists, partial(read_manifest_lists, context.lake)):
             path, value = row["source"], row["value"]
             if row["kind"] == named.PROBLEM:
                 owners = live.owners_of(live.lists[path])
                 live.problems.append(Problem(path, named.MANIFEST_LIST, value, owners))
-            elif live.manifests.get(value) is None:
-                live.manifests[value] = row["count"]
+            else:
+                promised = Promised(row["count"], row["length"])
+                live.manifests[value] = promised.at_least(live.manifests.get(value, Promised()))
         step.items = len(live.lists)
         step.said = f"{len(live.lists)} manifest lists, {len(live.manifests)} manifests"
     return live
@@ -138,17 +146,20 @@ def _items(
     ]
 
 
-def _take_metadata_row(live: LiveFiles, source: str, kind: str, value: str) -> None:
-    match kind:
+def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
+    source, value = row["source"], row["value"]
+    match row["kind"]:
         case named.BASE:
             live.bases.setdefault(value, set()).add(source)
         case named.EARLIER:
             live.earlier.add(value)
         case named.MANIFEST_LIST:
             live.lists.setdefault(value, set()).add(source)
+            if row["count"] is not None:
+                live.totals[value] = max(row["count"], live.totals.get(value, 0))
         case named.MANIFEST:
             live.embedded.setdefault(value, set()).add(source)
-            live.manifests.setdefault(value, None)
+            live.manifests.setdefault(value, Promised())
         case named.FILE:
             live.others.add(value)
         case named.NOTICE:

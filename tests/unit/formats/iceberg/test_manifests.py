@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.iceberg import read_manifest, read_manifest_list
+from lakesweep.formats.iceberg import Promised, read_manifest, read_manifest_list
 from lakesweep.testing.avro_writer import write_avro
 from lakesweep.testing.iceberg_files import (
     ADDED,
@@ -26,8 +26,9 @@ ENTRIES = [
 
 
 def paths_of(entries: list[Entry], version: int = 2, count: int | None = None) -> list[str]:
-    found = read_manifest(write_manifest(entries, version=version), "m", expected_count=count)
-    paths: list[str] = found.to_pylist()
+    found = read_manifest(write_manifest(entries, version=version), "m", Promised(count))
+    assert found.entries == len(entries)
+    paths: list[str] = found.files.to_pylist()
     return paths
 
 
@@ -53,11 +54,20 @@ def test_a_manifest_without_entries_names_nothing() -> None:
     assert paths_of([], count=0) == []
 
 
-def test_another_number_of_entries_than_promised_is_doubt() -> None:
-    """A file cut off between two blocks looks whole; deleted entries are counted too."""
-    for count in (0, 2, 4):
-        with pytest.raises(FormatError, match=f"3 entries and its manifest list promises {count}"):
-            paths_of(ENTRIES, count=count)
+def test_fewer_entries_than_promised_are_doubt_and_more_are_not() -> None:
+    """A file cut off between two blocks looks whole; deleted entries are counted too. Some writers always promise 1."""
+    with pytest.raises(FormatError, match="3 entries and its manifest list promises 4"):
+        paths_of(ENTRIES, count=4)
+    assert paths_of(ENTRIES, count=1) == paths_of(ENTRIES, count=3)
+
+
+def test_a_manifest_shorter_than_promised_is_doubt() -> None:
+    """Its length is known even where nobody counted its entries."""
+    data = write_manifest(ENTRIES)
+    for length in (0, len(data)):
+        assert read_manifest(data, "m", Promised(None, length)).entries == 3
+    with pytest.raises(FormatError, match=f"{len(data)} bytes long .* promises {len(data) + 1}"):
+        read_manifest(data, "m", Promised(None, len(data) + 1))
 
 
 def test_an_entry_of_unknown_status_is_doubt() -> None:
@@ -79,8 +89,8 @@ def test_a_list_names_its_manifests_and_counts_their_entries(version: int, old_n
         write_manifest_list(manifests, version=version, old_names=old_names), "l"
     )
     assert found.paths == ["s3://lake/t/m0", "s3://lake/t/m1"]
-    assert found.counts == [6, 1]
-    assert found.lengths == [100, 200]
+    assert found.promised == [Promised(6, 100), Promised(1, 200)]
+    assert found.live_entries == 6
 
 
 def test_counts_that_were_not_written_promise_nothing() -> None:
@@ -91,20 +101,21 @@ def test_counts_that_were_not_written_promise_nothing() -> None:
         ListedManifest("s3://lake/t/m2", 1, added=1, existing=2, deleted=0),
     ]
     found = read_manifest_list(write_manifest_list(manifests, version=1), "l")
-    assert found.counts == [None, None, 3]
+    assert [promised.entries for promised in found.promised] == [None, None, 3]
+    assert found.live_entries is None
     bare = {
         "type": "record",
         "name": "manifest_file",
         "fields": [{"name": "manifest_path", "type": "string"}],
     }
     found = read_manifest_list(write_avro(bare, [{"manifest_path": "s3://lake/t/m"}]), "l")
-    assert (found.counts, found.lengths) == ([None], [None])
+    assert found.promised == [Promised()]
 
 
 def test_an_empty_list_names_nothing() -> None:
     """A snapshot from which all was deleted."""
     found = read_manifest_list(write_manifest_list([]), "l")
-    assert (found.paths, found.counts, found.lengths) == ([], [], [])
+    assert (found.paths, found.promised, found.live_entries) == ([], [], 0)
 
 
 def test_encrypted_manifests_are_doubt() -> None:
@@ -114,7 +125,7 @@ def test_encrypted_manifests_are_doubt() -> None:
         read_manifest_list(write_manifest_list([one]), "l")
     for read in (
         lambda: read_manifest_list(b"AGS1" + bytes(40), "l"),
-        lambda: read_manifest(b"AGS1" + bytes(40), "m", expected_count=None),
+        lambda: read_manifest(b"AGS1" + bytes(40), "m", Promised()),
     ):
         with pytest.raises(FormatError, match="encrypted"):
             read()
@@ -125,14 +136,14 @@ def test_a_file_of_another_kind_is_doubt_even_when_empty() -> None:
     with pytest.raises(FormatError, match="no manifest list"):
         read_manifest_list(write_manifest([]), "l")
     with pytest.raises(FormatError, match="no manifest:"):
-        read_manifest(write_manifest_list([]), "m", expected_count=None)
+        read_manifest(write_manifest_list([]), "m", Promised())
 
 
 @pytest.mark.parametrize("version", [0, 4])
 def test_an_unknown_version_is_doubt(version: int) -> None:
     """Its entries may mean something else."""
     with pytest.raises(FormatError, match="not known"):
-        read_manifest(write_manifest(ENTRIES, version=version), "m", expected_count=None)
+        read_manifest(write_manifest(ENTRIES, version=version), "m", Promised())
     with pytest.raises(FormatError, match="not known"):
         read_manifest_list(write_manifest_list([], version=version), "l")
 

@@ -11,6 +11,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import unpack_hashes, unpack_rows
 from lakesweep.formats.file_hashes import hash_file
+from lakesweep.formats.iceberg import Promised
 from lakesweep.runs.nessie.work import references
 from lakesweep.runs.nessie.work.places import Lake
 from lakesweep.runs.nessie.work.references import (
@@ -32,7 +33,7 @@ NOWHERE = Target(Location.parse("mem://nowhere/work"), StorageOptions())
 def manifest(folder: Path, name: str, *files: str, kind: int = LIVE) -> ManifestItem:
     path = folder / name
     path.write_bytes(write_manifest([Entry(file) for file in files]))
-    return ManifestItem(f"file://{path}", len(files), kind)
+    return ManifestItem(f"file://{path}", Promised(len(files)), kind)
 
 
 def read(*items: ManifestItem) -> tuple[pa.Table, list[dict[str, object]]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lakesweep.domain.live_sets import ContentKind
 from lakesweep.errors import FormatError
-from lakesweep.formats.iceberg.manifests import read_manifest_list
+from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
 from lakesweep.formats.iceberg.metadata import (
+    SnapshotFiles,
     files_of,
     read_table_metadata,
     read_view_metadata,
@@ -32,7 +33,8 @@ NAMED_SCHEMA = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
         pa.field("value", pa.string(), nullable=False),
-        pa.field("count", pa.int64()),  # entries that a manifest list promises for a manifest
+        pa.field("count", pa.int64()),  # entries promised for a manifest, files for a manifest list
+        pa.field("length", pa.int64()),  # bytes promised for a manifest
     ]
 )
 
@@ -52,20 +54,21 @@ class MetadataItem:
 def read_metadata(lake: Lake, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
     """Work function: base location, manifest lists, embedded manifests and statistics files of each item."""
     wanted = {item.location: item for item in items}
+    counted = _LiveEntries(lake)
     rows = _Rows()
     for location, data in lake.read_many(wanted):
         if isinstance(data, Unreadable):
             rows.add(location, PROBLEM, data.why)
         else:
             try:
-                _name_files(wanted[location], data, rows)
+                _name_files(wanted[location], data, counted, rows)
             except FormatError as error:
                 rows.add(location, PROBLEM, error.message)
         yield from rows.full()
     yield rows.rest()
 
 
-def _name_files(item: MetadataItem, data: bytes, rows: _Rows) -> None:
+def _name_files(item: MetadataItem, data: bytes, counted: _LiveEntries, rows: _Rows) -> None:
     if item.kind is ContentKind.ICEBERG_VIEW:
         rows.add(item.location, BASE, read_view_metadata(data, item.location).location)
         return
@@ -73,35 +76,54 @@ def _name_files(item: MetadataItem, data: bytes, rows: _Rows) -> None:
     rows.add(item.location, BASE, metadata.location)
     for folder in sorted({table_folder(path) for path in metadata.metadata_log}):
         rows.add(item.location, EARLIER, folder)
-    named: set[tuple[str, str]] = set()
+    snapshots: dict[int, SnapshotFiles] = {}
     for snapshot_id in item.snapshot_ids:
         files = files_of(metadata, snapshot_id, all_snapshots=item.all_snapshots)
-        named.update((MANIFEST_LIST, path) for path in files.manifest_lists)
-        named.update((MANIFEST, path) for path in files.manifests)
-        named.update((FILE, path) for path in files.others)
+        snapshots |= {one.snapshot_id: one for one in files.snapshots}
         if files.is_doubtful:
-            named.add((NOTICE, UNLISTED_SNAPSHOT))
-    for kind, path in sorted(named):
-        rows.add(item.location, kind, path)
+            rows.add(item.location, NOTICE, UNLISTED_SNAPSHOT)
+    for path in dict.fromkeys(metadata.statistics):
+        rows.add(item.location, FILE, path)
+    for _, one in sorted(snapshots.items()):
+        if one.manifest_list is not None:
+            rows.add(item.location, MANIFEST_LIST, one.manifest_list, one.total_files)
+            continue
+        counted.refuse_fewer(one.manifests, one.total_files, f"snapshot {one.snapshot_id}")
+        for path in one.manifests:
+            rows.add(item.location, MANIFEST, path)
 
 
-def read_manifest_lists(lake: Lake, paths: Iterator[str]) -> Iterator[pa.RecordBatch]:
-    """Work function: each manifest that one of these lists names, once, with the entries promised for it."""
-    seen: dict[str, int | None] = {}
+@dataclass(frozen=True, slots=True)
+class ListItem:
+    """A manifest list to read, and the files that its snapshot's summary promises."""
+
+    path: str
+    total_files: int | None = None
+
+
+def read_manifest_lists(lake: Lake, items: Iterator[ListItem]) -> Iterator[pa.RecordBatch]:
+    """Work function: each manifest that one of these lists names, with what is promised of it."""
+    wanted = {item.path: item for item in items}
+    seen: dict[str, Promised] = {}
+    counted = _LiveEntries(lake)
     rows = _Rows()
-    for path, data in lake.read_many(paths):
+    for path, data in lake.read_many(wanted):
         if isinstance(data, Unreadable):
             rows.add(path, PROBLEM, data.why)
             continue
         try:
             listed = read_manifest_list(data, path)
+            total = wanted[path].total_files
+            if total is not None and (listed.live_entries is None or listed.live_entries < total):
+                counted.refuse_fewer(listed.paths, total, "it")
         except FormatError as error:
             rows.add(path, PROBLEM, error.message)
             continue
-        for manifest, count in zip(listed.paths, listed.counts, strict=True):
-            if manifest not in seen or (seen[manifest] is None and count is not None):
-                seen[manifest] = count
-                rows.add(path, MANIFEST, manifest, count)
+        for manifest, promised in zip(listed.paths, listed.promised, strict=True):
+            known = seen.get(manifest)
+            if known != promised:
+                seen[manifest] = promised if known is None else known.at_least(promised)
+                rows.add(path, MANIFEST, manifest, *promised)
         yield from rows.full()
     yield rows.rest()
 
@@ -123,14 +145,58 @@ def find_lists_naming(
     yield rows.rest()
 
 
+class _LiveEntries:
+    """Counts the live entries of manifests, each read once by a task.
+
+    It is asked where a manifest list says less than its snapshot's summary: writers exist that count wrongly in the
+    list, so the manifests themselves decide whether the list was cut short.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._counts: dict[str, int | None] = {}  # None: can't be read, and is a problem by itself
+
+    def refuse_fewer(self, manifests: Sequence[str], total: int | None, what: str) -> None:
+        """Raise where all manifests can be read and hold fewer files together than promised."""
+        if total is None:
+            return
+        new = dict.fromkeys(path for path in manifests if path not in self._counts)
+        for path, data in self._lake.read_many(new):
+            self._counts[path] = _count_live(path, data)
+        counts = [self._counts[path] for path in manifests]
+        found = sum(count for count in counts if count is not None)
+        if None not in counts and found < total:
+            raise FormatError(
+                f"the {len(manifests)} manifests that {what} names hold {found} files, and the snapshot's summary "
+                f"promises {total}",
+                kind="damaged-manifest",
+            )
+
+
+def _count_live(path: str, data: bytes | Unreadable) -> int | None:
+    if isinstance(data, Unreadable):
+        return None
+    try:
+        return len(read_manifest(data, path, Promised()).files)
+    except FormatError:
+        return None
+
+
 class _Rows:
     """Rows of NAMED_SCHEMA, gathered into batches."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[str, str, str, int | None]] = []
+        self._rows: list[tuple[str, str, str, int | None, int | None]] = []
 
-    def add(self, source: str, kind: str, value: str, count: int | None = None) -> None:
-        self._rows.append((source, kind, value, count))
+    def add(
+        self,
+        source: str,
+        kind: str,
+        value: str,
+        count: int | None = None,
+        length: int | None = None,
+    ) -> None:
+        self._rows.append((source, kind, value, count, length))
 
     def full(self) -> Iterator[pa.RecordBatch]:
         """A batch, when enough has come together."""

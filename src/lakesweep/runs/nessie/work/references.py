@@ -18,7 +18,7 @@ from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, single_
 from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.iceberg.manifests import read_manifest
+from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
 from lakesweep.runs.nessie.work.metadata import NAMED_SCHEMA, PROBLEM
 from lakesweep.runs.nessie.work.places import Lake, Unreadable, location_of, without_links
 from lakesweep.runs.work.parts import read_addresses
@@ -34,6 +34,7 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("files", pa.int64(), nullable=False),  # live entries read
         pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
         pa.field("problem", pa.string(), nullable=False),
+        pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
     ]
 )
 
@@ -45,10 +46,10 @@ _NAMES_TOGETHER = 50_000
 
 @dataclass(frozen=True, slots=True)
 class ManifestItem:
-    """A manifest to read, the entries that its list promises, and what its files are (LIVE or DROPPED)."""
+    """A manifest to read, what its lists promise of it, and what its files are (LIVE or DROPPED)."""
 
     path: str
-    promised: int | None
+    promised: Promised
     kind: int
 
     @property
@@ -117,12 +118,12 @@ def find_bad_manifests(lake: Lake, items: Iterator[ManifestItem]) -> Iterator[pa
     yield pa.RecordBatch.from_pylist(bad, schema=NAMED_SCHEMA)
 
 
-def live_files(item: ManifestItem, data: bytes | Unreadable) -> pa.Array | Unreadable:
+def live_files(item: ManifestItem, data: bytes | Unreadable) -> ManifestFiles | Unreadable:
     """The files of a manifest that are not deleted in it, or why nobody knows."""
     if isinstance(data, Unreadable):
         return data
     try:
-        return read_manifest(data, item.path, expected_count=item.promised)
+        return read_manifest(data, item.path, item.promised)
     except FormatError as error:
         return Unreadable(error.message)
 
@@ -168,13 +169,15 @@ class _Emitter:
         self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
         self._waiting: dict[int, list[Hashes]] = {}
         self._rows = 0
-        self._read: list[tuple[ManifestItem, pa.Array]] = []
+        self._read: list[tuple[ManifestItem, ManifestFiles]] = []
         self._names = 0
         self._counts: list[dict[str, object]] = []
 
-    def item(self, name: str, kind: int, uris: pa.Array) -> Iterator[pa.RecordBatch]:
+    def item(
+        self, name: str, kind: int, uris: pa.Array, is_fuller: bool = False
+    ) -> Iterator[pa.RecordBatch]:
         hashes = hash_live_files(uris) if kind in (LIVE, DROPPED) else hash_files(uris)
-        self._count(name, kind, len(uris), len(hashes))
+        self._count(name, kind, len(uris), len(hashes), is_fuller=is_fuller)
         yield from self._add(kind, hashes)
 
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
@@ -183,7 +186,7 @@ class _Emitter:
             self._count(item.name, item.kind, 0, 0, files.why)
             return
         self._read.append((item, files))
-        self._names += len(files)
+        self._names += len(files.files)
         if len(self._read) >= _MANIFESTS_TOGETHER or self._names >= _NAMES_TOGETHER:
             yield from self._hash_read()
 
@@ -200,23 +203,24 @@ class _Emitter:
         read, self._read, self._names = self._read, [], 0
         for kind in sorted({item.kind for item, _ in read}):
             of_kind = [(item, files) for item, files in read if item.kind == kind]
-            uris = pa.chunked_array([files for _, files in of_kind]).combine_chunks()
+            uris = pa.chunked_array([read.files for _, read in of_kind]).combine_chunks()
             try:
                 hashes = hash_live_files(uris)
             except FormatError:
                 hashes = None
             if hashes is None or len(hashes) != len(uris):
                 # A name that is not understood, or files that have two: each manifest answers for its own.
-                for item, files in of_kind:
-                    yield from self._one_manifest(item, files)
+                for item, one in of_kind:
+                    yield from self._one_manifest(item, one)
                 continue
-            for item, files in of_kind:
-                self._count(item.name, kind, len(files), len(files))
+            for item, one in of_kind:
+                is_fuller = _is_fuller(item, one)
+                self._count(item.name, kind, len(one.files), len(one.files), is_fuller=is_fuller)
             yield from self._add(kind, hashes)
 
-    def _one_manifest(self, item: ManifestItem, files: pa.Array) -> Iterator[pa.RecordBatch]:
+    def _one_manifest(self, item: ManifestItem, one: ManifestFiles) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self.item(item.name, item.kind, files)
+            yield from self.item(item.name, item.kind, one.files, _is_fuller(item, one))
         except FormatError as error:  # a file name that may mean any place
             self._count(item.name, item.kind, 0, 0, error.message)
 
@@ -231,7 +235,27 @@ class _Emitter:
             yield pack_hashes(kind, np.concatenate(chunks), self._partitions)
         self._waiting, self._rows = {}, 0
 
-    def _count(self, name: str, kind: int, files: int, sent: int, problem: str = "") -> None:
+    def _count(
+        self,
+        name: str,
+        kind: int,
+        files: int,
+        sent: int,
+        problem: str = "",
+        *,
+        is_fuller: bool = False,
+    ) -> None:
         self._counts.append(
-            {"item": name, "kind": kind, "files": files, "sent": sent, "problem": problem}
+            {
+                "item": name,
+                "kind": kind,
+                "files": files,
+                "sent": sent,
+                "problem": problem,
+                "is_fuller": is_fuller,
+            }
         )
+
+
+def _is_fuller(item: ManifestItem, read: ManifestFiles) -> bool:
+    return item.promised.entries is not None and read.entries > item.promised.entries
