@@ -132,3 +132,49 @@ class TestFilesCutShort:
             "1 manifests have more entries than their manifest lists say" in note
             for note in record.notes
         )
+
+
+class TestTablesOfOthers:
+    @pytest.mark.parametrize(
+        ("metadata", "kind"),
+        [
+            ("_delta_log/00000000000000000000.json", "Delta"),
+            (".hoodie/hoodie.properties", "Hudi"),
+            ("metadata/v1.metadata.json", "Iceberg"),
+            ("00001-abc.metadata.json", "Iceberg"),
+        ],
+    )
+    def test_a_table_that_nessie_does_not_know_is_protected_and_named(
+        self, scene: NessieScene, metadata: str, kind: str
+    ) -> None:
+        """It lies below a base location, and nobody here can tell its live files from its garbage."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        for name in (metadata, "part-0.parquet", "day=1/part-1.parquet"):
+            scene.write(scene.uri(f"orders/theirs/{name}"), b"theirs")
+        before = scene.files()
+
+        record = scene.expire(scene.mark())
+
+        assert before - scene.files() == {orphan}
+        assert record.objects["protected"] == 3
+        assert any(f"{scene.uri('orders/theirs')} ({kind})" in note for note in record.notes)
+
+    @pytest.mark.parametrize("log", ["_delta_log/0.json", ".hoodie/hoodie.properties"])
+    def test_a_table_that_others_read_as_delta_or_hudi_keeps_all_its_files(
+        self, scene: NessieScene, log: str
+    ) -> None:
+        """Both formats may share a folder and its data files."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orders.iceberg.write_orphan("only-in-the-other-log.parquet")
+        scene.write(scene.uri(f"orders/{log}"), b"{}")
+        before = scene.files()
+        marked = scene.mark()
+
+        record = scene.defer(marked)
+
+        assert scene.deferred(marked) == set()
+        assert scene.files() == before
+        assert record.objects["protected"] == 2

@@ -26,6 +26,7 @@ VERBS = (
     "statistics",
     "append after statistics",
     "unlisted snapshot",
+    "foreign table",
     "orphan",
     "young orphan",
     "drop",
@@ -49,6 +50,7 @@ class Story:
     branch: str = "main"
     names: int = 0
     young: set[str] = field(default_factory=set)
+    foreign: set[str] = field(default_factory=set)  # of other catalogs
     tables: dict[str, SceneTable] = field(default_factory=dict)
     has_dropped: bool = False
 
@@ -101,6 +103,17 @@ class Story:
             case "unlisted snapshot":
                 # Protobuf's default, where a writer left the id out.
                 self._put(table, replace(iceberg.snapshots[-1], snapshot_id=0))
+            case "foreign table":
+                number = self._number()
+                folder = f"{iceberg.location}/foreign-{number}"
+                log = (
+                    "_delta_log/0.json",
+                    ".hoodie/hoodie.properties",
+                    "metadata/v1.metadata.json",
+                )
+                for name in (log[number % 3], "part-0.parquet"):
+                    self.scene.write(f"{folder}/{name}", b"foreign")
+                    self.foreign.add(f"{folder}/{name}")
             case "orphan":
                 iceberg.write_orphan(self._name())
             case "young orphan":
@@ -154,7 +167,7 @@ def test_an_expiry_deletes_exactly_what_the_model_calls_garbage(
         dropped = story.model.dropped_files(commits_kept)
         garbage = {
             file
-            for file in before - live - story.young - dropped
+            for file in before - live - story.young - story.foreign - dropped
             if bases and file.startswith(bases)
         }
 

@@ -27,7 +27,7 @@ from lakesweep.runs.nessie.records import (
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
-from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, table_folders
+from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, FoundTable, find_tables
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.work.parts import Part, PartWriter
@@ -141,12 +141,12 @@ class _Recorded:
         self._files = files
         self.doubtful = 0
         self.example = ""
-        self.tables: set[str] = set()
+        self.tables: set[FoundTable] = set()
 
     def write(self, context: NessieContext, folder: str) -> list[Part]:
         writer = PartWriter(context.store, folder, "deferred", FILE_SCHEMA)
         for batch in self._batches():
-            self.tables |= table_folders(batch.column("uri"))
+            self.tables |= find_tables(batch.column("uri"))
             writer.add(batch)
         return writer.close()
 

@@ -49,7 +49,7 @@ from lakesweep.runs.nessie.records import (
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
-from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
+from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, FoundTable
 from lakesweep.runs.nessie.work.references import ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
 from lakesweep.runs.plan import Plan
@@ -58,6 +58,8 @@ from lakesweep.runs.request import SMALL_PLAN_OBJECTS
 from lakesweep.runs.work.parts import Part, read_part
 
 logger = logging.getLogger(__name__)
+
+_NAMED_AT_MOST = 20
 
 
 def expire(
@@ -202,6 +204,7 @@ class _Expiry:
             step.items = listed.seen.objects
             step.said = f"{listed.seen} in {len(roots)} folders"
         protection = found.grounds.protection(listed.tables)
+        self._record = self._record.noted(*_named(found.grounds.unknown_tables(listed.tables)))
         with context.phases.phase("judge") as step:
             judge = FileJudge(context.target, self._folder.verdicts, self._cutoff)
             judged = judge_files(context, found.references(), listed.parts, protection, judge)
@@ -315,7 +318,7 @@ class _Expiry:
         found: LiveGrounds,
         lease: Lease,
         references: list[ReferenceItem],
-        tables: Iterable[str],
+        tables: Iterable[FoundTable],
     ) -> RunRecord:
         context = self._context
         catalog = self._catalog_now(found)
@@ -354,3 +357,14 @@ class _Expiry:
 
     def _read_newly_live(self, states: list[DistinctContent]) -> LiveFiles:
         return read_newly_live(self._context, states, self._request)
+
+
+def _named(tables: list[FoundTable]) -> Iterator[str]:
+    """A note that names tables which are not this catalog's."""
+    if tables:
+        shown = ", ".join(f"{table.folder} ({table.kind})" for table in tables[:_NAMED_AT_MOST])
+        more = ", …" if len(tables) > _NAMED_AT_MOST else ""
+        yield (
+            f"{len(tables)} tables below base locations are no live content of this catalog, and their files stay: "
+            f"{shown}{more}"
+        )

@@ -10,6 +10,7 @@ from lakesweep.domain.live_sets import OtherContent
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, FormatError
 from lakesweep.runs.nessie.live_files import LiveFiles
+from lakesweep.runs.nessie.work.listing import ICEBERG, FoundTable
 from lakesweep.runs.nessie.work.places import location_of, table_folder, without_links
 from lakesweep.runs.nessie.work.problems import Problem
 from lakesweep.runs.nessie.work.protection import FolderIndex
@@ -70,25 +71,31 @@ class Grounds:
     others: Sequence[OtherContent]
     given_up: Sequence[str]  # locations that contents given up could own
 
+    def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
+        """Those of other formats, and Iceberg tables and views that no live content knows."""
+        known = {fold(uri) for base in self.bases for uri in (base.spelled, base.location.uri)}
+        known |= {fold(uri) for uri in _real(self._known_tables())}
+        return sorted(t for t in tables_seen if t.kind != ICEBERG or fold(t.folder) not in known)
+
     def protection(
-        self, tables_seen: Iterable[str] = (), others_now: Iterable[OtherContent] = ()
+        self, tables_seen: Iterable[FoundTable] = (), others_now: Iterable[OtherContent] = ()
     ) -> FolderIndex:
         """The index by which files are judged; `tables_seen` are folders that look like a table's."""
         bases = [uri for base in self.bases for uri in (base.spelled, base.location.uri)]
-        known = {fold(uri) for uri in bases}
-        known |= {fold(uri) for uri in _real(self._known_tables())}
-        unknown = [uri for uri in tables_seen if fold(uri) not in known]
+        unknown = self.unknown_tables(tables_seen)
         folded_bases = {fold(uri) for uri in bases}
         dropped = [uri for uri in _real(self._dropped_tables()) if fold(uri) not in folded_bases]
         return FolderIndex.of(
             [
                 *((uri, DROPPED_TABLE) for uri in dropped),
-                *((uri, UNKNOWN_TABLE) for uri in unknown),
+                *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind == ICEBERG),
                 *((uri, "") for uri in bases),
             ],
             overruling=[
                 *((uri, GIVEN_UP) for uri in _real(self.given_up)),
                 *((uri, OTHER_KIND) for uri in _real(other_folders([*self.others, *others_now]))),
+                # Their logs may name any file below their folder, also one below an Iceberg table's.
+                *((t.folder, f"of a {t.kind} table") for t in unknown if t.kind != ICEBERG),
             ],
             elsewhere=OUTSIDE,
         )

@@ -11,7 +11,15 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.nessie.context import NessieContext
-from lakesweep.runs.nessie.work.listing import LISTED_SCHEMA, Prefix, list_folders
+from lakesweep.runs.nessie.work.listing import (
+    DELTA,
+    HUDI,
+    ICEBERG,
+    LISTED_SCHEMA,
+    FoundTable,
+    Prefix,
+    list_folders,
+)
 from lakesweep.runs.work.parts import Part
 
 # Folders are opened until there are so many pieces for each slot, or so deep.
@@ -26,7 +34,7 @@ class Listed:
     seen: Tally  # everything that the stores' pages held
     protected: Tally  # of which these are no candidates
     parts: list[Part]
-    tables: tuple[str, ...]  # folders that look like a table's
+    tables: frozenset[FoundTable]  # folders that look like a table's
     untouchable: tuple[str, ...]  # examples of names that a store can't carry unchanged
 
 
@@ -47,7 +55,11 @@ def list_base_folders(context: NessieContext, roots: Sequence[Location], folder:
         seen=_sum(prefixes, "objects", "bytes"),
         protected=_sum(prefixes, "protected", "protected_bytes"),
         parts=[Part(r["name"], r["objects"], r["bytes"]) for r in written],
-        tables=tuple(sorted({r["name"] for r in by_kind.get("table", [])})),
+        tables=frozenset(
+            FoundTable(kind, row["name"])
+            for kind in (ICEBERG, DELTA, HUDI)
+            for row in by_kind.get(kind, [])
+        ),
         untouchable=tuple(r["name"] for r in by_kind.get("untouchable", [])),
     )
     if listed.seen != listed.protected + _sum(written, "objects", "bytes"):

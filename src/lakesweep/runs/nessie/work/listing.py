@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,8 @@ FILE_SCHEMA = pa.schema(
 
 LISTED_SCHEMA = pa.schema(
     [
-        pa.field("kind", pa.string(), nullable=False),  # "prefix", "part", "table", "untouchable"
+        # "prefix", "part", "untouchable", or the kind of a table
+        pa.field("kind", pa.string(), nullable=False),
         pa.field("name", pa.string(), nullable=False),
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
@@ -33,11 +35,24 @@ LISTED_SCHEMA = pa.schema(
     ]
 )
 
-# `<table>/metadata/<anything>.metadata.json`, also compressed: where a table or view keeps its metadata.
-_METADATA_FILE = r"^(?P<table>.*)/metadata/[^/]*\.metadata\.json(?:\.gz)?$"
+# By which files a table's folder is known: `<table>/metadata/<anything>.metadata.json`, also compressed or beside the
+# data, for Iceberg; a folder of its own name for the others.
+ICEBERG, DELTA, HUDI = "Iceberg", "Delta", "Hudi"
+_FILES_OF_TABLES = {
+    ICEBERG: (".metadata.json", r"^(?P<table>.*?)(?:/metadata)?/[^/]*\.metadata\.json(?:\.gz)?$"),
+    DELTA: ("/_delta_log/", r"^(?P<table>.*?)/_delta_log/"),
+    HUDI: ("/.hoodie/", r"^(?P<table>.*?)/\.hoodie/"),
+}
 # Hadoop's local file system writes a hidden checksum beside each file and hides it from every listing of its own.
 _CHECKSUM_FILE = r"(?:^|/)\.[^/]+\.crc$"
 _EXAMPLES = 5
+
+
+class FoundTable(NamedTuple):
+    """A folder that looks like a table's, and the format of that table."""
+
+    kind: str
+    folder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,7 @@ def list_folders(
     """Work function: one row per prefix with its counts, per written part, and per folder that looks like a table's."""
     writer = PartWriter(work.open(), parts_folder, "listing", FILE_SCHEMA)
     rows: list[tuple[str, str, int, int, int, int]] = []
-    tables: set[str] = set()
+    tables: set[FoundTable] = set()
     untouchable: list[str] = []
     for prefix in prefixes:
         seen = _Seen()
@@ -72,7 +87,7 @@ def list_folders(
             seen.objects += batch.num_rows
             seen.bytes += sum_of(batch, "size")
             files = _candidates(prefix.folder, batch, seen, untouchable)
-            tables |= table_folders(files.column("uri"))
+            tables |= find_tables(files.column("uri"))
             writer.add(files)
         rows.append(
             (
@@ -84,7 +99,7 @@ def list_folders(
                 seen.protected_bytes,
             )
         )
-    rows += [("table", uri, 0, 0, 0, 0) for uri in sorted(tables)]
+    rows += [(table.kind, table.folder, 0, 0, 0, 0) for table in sorted(tables)]
     rows += [("untouchable", uri, 0, 0, 0, 0) for uri in untouchable[:_EXAMPLES]]
     rows += [("part", part.key, part.rows, part.bytes, 0, 0) for part in writer.close()]
     yield pa.RecordBatch.from_pylist(
@@ -118,8 +133,11 @@ def _candidates(
     )
 
 
-def table_folders(uris: pa.Array) -> set[str]:
+def find_tables(uris: pa.Array) -> set[FoundTable]:
     """Folders that hold a table's or view's metadata, told by the names of files in them."""
-    named = uris.filter(pc.match_substring(uris, ".metadata.json"))
-    tables = pc.struct_field(pc.extract_regex(named, _METADATA_FILE), "table")
-    return set(tables.drop_null().unique().to_pylist())
+    found: set[FoundTable] = set()
+    for kind, (word, pattern) in _FILES_OF_TABLES.items():
+        named = uris.filter(pc.match_substring(uris, word))
+        tables = pc.struct_field(pc.extract_regex(named, pattern), "table")
+        found |= {FoundTable(kind, folder) for folder in tables.drop_null().unique().to_pylist()}
+    return found
