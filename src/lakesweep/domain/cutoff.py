@@ -100,13 +100,18 @@ def decide_cutoff(
 
 
 def assert_clocks_agree(
-    store_time: datetime, other: datetime, whose: str, margins: SafetyMargins = SAFETY_FULL
+    store_time: datetime,
+    other: datetime,
+    whose: str,
+    margins: SafetyMargins = SAFETY_FULL,
+    *,
+    than: str = "the object store",
 ) -> timedelta:
     """How far `other` is ahead of the store's clock, which tells all ages; refused beyond the tolerated skew."""
     skew = other - store_time
     if abs(skew) > margins.clock_skew:
         raise UnsafeToSweepError(
-            f"The clock of {whose} says {format_time(other)}, the object store's {format_time(store_time)}: "
+            f"The clock of {whose} says {format_time(other)}, that of {than} {format_time(store_time)}: "
             f"{format_duration(abs(skew))} apart, more than the {format_duration(margins.clock_skew)} that ages allow "
             "for. Nothing was deleted. Set the clocks right (NTP) and run again.",
             kind="clock-skew",

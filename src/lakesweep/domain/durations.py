@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 
 from lakesweep.errors import ConfigError
 
-__all__ = ["format_duration", "format_time", "parse_duration", "parse_time"]
+__all__ = ["format_duration", "format_time", "parse_duration", "parse_http_date", "parse_time"]
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _SHORT = re.compile(
@@ -66,3 +67,12 @@ def parse_time(text: str) -> datetime:
 def format_time(time: datetime) -> str:
     """Write a time in UTC with a closing `Z`; microseconds only when there are any."""
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def parse_http_date(text: str | None) -> datetime | None:
+    """The time of a `Date` header, to the second; None where there is none that can be read."""
+    try:
+        said = parsedate_to_datetime(text or "")
+    except (TypeError, ValueError):
+        return None
+    return said.replace(tzinfo=UTC) if said.tzinfo is None else said.astimezone(UTC)

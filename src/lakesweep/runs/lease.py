@@ -107,7 +107,7 @@ class Lease:
             logger.warning("repo#%s the lease could not be released: %s", self._repository, failure)
 
     def _take(self) -> None:
-        probe = self._store_now()
+        probe = self.store_now()
         held = self._highest()
         if held.number and not held.released and not self._is_stale(held, probe):
             until = held.renewed_at + LIFE if held.renewed_at else None
@@ -185,7 +185,7 @@ class Lease:
                 self._store.stat(key).last_modified,
             )
 
-    def _store_now(self) -> datetime:
+    def store_now(self) -> datetime:
         """The store's clock: the time it gives to an object written now."""
         key = f"{self._clock_folder}{self._owner}.json"
         info = self._store.write(key, b"{}")
@@ -230,7 +230,7 @@ class NoLease(Lease):
     """The user vouches that no other collector runs; the store's clock is still read."""
 
     def __enter__(self) -> Lease:
-        self.store_time = self._store_now()
+        self.store_time = self.store_now()
         return self
 
     def __exit__(

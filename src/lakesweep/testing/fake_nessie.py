@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
@@ -81,6 +82,7 @@ class FakeNessie:
 
     page_cap: int = 250
     token: str | None = None  # the bearer token that every request must have
+    date: datetime | None = None  # what its clock says in answers without a socket
     state: NessieState = field(default_factory=NessieState)
     requests: list[Request] = field(default_factory=list)
     _faults: list[_Fault] = field(default_factory=list)
@@ -160,7 +162,8 @@ class FakeNessie:
         status, said = self.handle(
             request.method, str(request.url), request.headers, request.content
         )
-        return httpx.Response(status, json=said)
+        dated = {} if self.date is None else {"Date": format_datetime(self.date, usegmt=True)}
+        return httpx.Response(status, json=said, headers=dated)
 
     # -- its mistakes
 

@@ -16,7 +16,6 @@ from lakesweep.catalogs.lakefs.transport import (
     Params,
     Timeouts,
     Transport,
-    answer_time,
     parse_answer,
 )
 from lakesweep.catalogs.lakefs.values import ObjectState, Repository, ServerProfile
@@ -48,6 +47,7 @@ from lakesweep.domain.commits import (
     Tag,
     TagId,
 )
+from lakesweep.domain.durations import parse_http_date
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogError, CatalogNotFoundError
 
@@ -116,7 +116,8 @@ class LakeFSClient:
     def server_time(self) -> datetime | None:
         """The server's clock, from the date of its answer (to the second); None when it sends none."""
         operation = "asking for the server's time"
-        return answer_time(self._http.get(operation, ["healthcheck"], expect=(204, 200)))
+        answer = self._http.get(operation, ["healthcheck"], expect=(204, 200))
+        return parse_http_date(answer.headers.get("date"))
 
     def profile(self, storage_id: str = "") -> ServerProfile:
         """What the server is, and the kind of store that the given storage id (of a repository) names."""

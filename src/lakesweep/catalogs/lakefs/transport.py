@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -16,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
-__all__ = ["Params", "Timeouts", "Transport", "answer_time", "api_url", "parse_answer"]
+__all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer"]
 
 logger = logging.getLogger(__name__)
 
@@ -191,12 +189,3 @@ def parse_answer(operation: str, model: type[Wire], text: str | bytes) -> Wire:
             "Check that the endpoint is a lakeFS server, and its version.",
             kind="catalog-nonsense",
         ) from error
-
-
-def answer_time(response: httpx.Response) -> datetime | None:
-    """The server's clock when it answered, to the second; None when the answer does not say."""
-    try:
-        time_said = parsedate_to_datetime(response.headers["date"])
-    except (KeyError, ValueError):
-        return None
-    return time_said.replace(tzinfo=UTC) if time_said.tzinfo is None else time_said.astimezone(UTC)

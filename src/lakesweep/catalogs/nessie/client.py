@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import Self, TypeVar
 
 import httpx
@@ -80,6 +81,10 @@ class NessieClient:
                 kind="catalog-version",
             )
         return CatalogConfig(wire.default_branch, wire.no_ancestor_hash, wire.spec_version)
+
+    def server_time(self) -> datetime | None:
+        """The server's clock, to the second; None when its answers do not say."""
+        return self._http.server_time()
 
     def references(self) -> list[Reference]:
         """All branches and tags."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.nessie.authentication import authentication_of
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
+from lakesweep.domain.durations import parse_http_date
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["ReadOnlyTransport", "catalog_url", "nonsense"]
@@ -97,6 +99,10 @@ class ReadOnlyTransport:
             raise nonsense(
                 operation, f"its answer is not what it should be ({problems_of(error)})"
             ) from error
+
+    def server_time(self) -> datetime | None:
+        """The server's clock, from the date of its answer; None when it sends none."""
+        return parse_http_date(self._get("asking for the time", ["config"], {}).headers.get("date"))
 
     def _get(
         self, operation: str, path: Sequence[str], params: Mapping[str, str]

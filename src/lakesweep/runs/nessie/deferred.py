@@ -15,6 +15,7 @@ from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_recorded
 from lakesweep.runs.nessie.catalog_now import CatalogNow
+from lakesweep.runs.nessie.clocks import assert_stores_agree
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live
 from lakesweep.runs.nessie.records import (
@@ -62,6 +63,8 @@ def delete_deferred(
     purpose = f"deferred deletes of {live_set.id}"
     swept = Swept()
     with Lease(context.store, purpose, purpose, folder=folder.root) as lease:
+        bases = (base.location for base in found.grounds.bases)
+        assert_stores_agree(context, lease, bases, client)
         rows = _Recorded(context.live_sets.deferred(live_set.id))
         parts = rows.write(context, folder.listing)
         total = Tally(sum(part.rows for part in parts))

@@ -26,6 +26,7 @@ from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_to_go
 from lakesweep.runs.nessie.base_spelling import BaseSpelling
 from lakesweep.runs.nessie.catalog_now import CatalogNow
+from lakesweep.runs.nessie.clocks import assert_stores_agree
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.folders import outermost
 from lakesweep.runs.nessie.grounds import (
@@ -91,6 +92,8 @@ def expire(
                 if not is_again:
                     # Only now it is known that our own folder lies below no table.
                     held.enter_context(lease)
+                bases = (base.location for base in grounds.grounds.bases)
+                assert_stores_agree(context, lease, bases, client)
                 record = run.run(grounds, lease, is_again=is_again)
         except BaseException as error:
             run.fail(error)

@@ -20,6 +20,7 @@ from lakesweep.domain.live_sets import (
 )
 from lakesweep.errors import LakesweepError
 from lakesweep.runs.context import utc_now
+from lakesweep.runs.nessie.clocks import assert_nessie_agrees
 from lakesweep.runs.nessie.requests import MarkRequest
 from lakesweep.runs.phases import Phases
 
@@ -53,6 +54,7 @@ def mark_live(
     created = clock()
     live_sets.start_identify(live_set_id, created)
     try:
+        assert_nessie_agrees(client, clock)
         with phases.phase("identify") as step:
             found = identify(
                 client,
