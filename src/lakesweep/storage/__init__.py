@@ -8,6 +8,7 @@ from lakesweep.storage.parallel import Crew
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
+    UNKNOWN_SIZE,
     DeleteOutcome,
     DeleteStatus,
     Folder,
@@ -17,6 +18,7 @@ from lakesweep.storage.values import (
 
 __all__ = [
     "LISTING_SCHEMA",
+    "UNKNOWN_SIZE",
     "Crew",
     "DeleteOutcome",
     "DeleteStatus",

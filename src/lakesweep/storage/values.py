@@ -34,6 +34,8 @@ class ObjectInfo:
     etag: str | None
 
 
+UNKNOWN_SIZE = -1
+
 # A listing tells milliseconds, a look-up whole seconds.
 _SAME_TIME = timedelta(seconds=1)
 
@@ -41,7 +43,7 @@ _SAME_TIME = timedelta(seconds=1)
 def is_same_object(expected: ObjectInfo, found: ObjectInfo) -> bool:
     """Whether the object that is there is the expected one. What only one of them tells is not compared; where neither
     time nor etag can be compared, it is not."""
-    if expected.size != found.size:
+    if expected.size not in (UNKNOWN_SIZE, found.size):
         return False
     is_told = False
     if expected.etag and found.etag:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,9 +37,9 @@ def run_and_die(
     real = ObjectStore.delete_many
     left = deletes
 
-    def dying(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+    def dying(store: ObjectStore, keys: list[str], **how: Any) -> list[DeleteOutcome]:
         nonlocal left
-        outcomes = real(store, keys)
+        outcomes = real(store, keys, **how)
         left -= keys[0].endswith(".parquet")
         if not left:
             os._exit(KILLED)

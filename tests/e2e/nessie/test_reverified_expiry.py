@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -224,6 +225,56 @@ class TestDeferredDeletes:
             scene.delete_deferred(scene.mark())
 
 
+NEW_CONTENT = {"size": b"longer than it was", "time": b"", "inode": b""}
+
+
+@pytest.mark.parametrize("other", NEW_CONTENT)
+@pytest.mark.parametrize("is_resumed", [False, True], ids=["at once", "gone on with"])
+def test_a_file_written_anew_under_a_planned_name_is_kept(
+    scene: NessieScene, monkeypatch: pytest.MonkeyPatch, other: str, is_resumed: bool
+) -> None:
+    """The plan says that another file was garbage; a writer that uses a name again may have committed this one."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    same, anew = (orders.iceberg.write_orphan(f"{name}.parquet") for name in ("same", "anew"))
+    marked = scene.mark()
+    real = expire_module.save_plan
+
+    def planned(*about: Any) -> Any:
+        plan = real(*about)
+        if is_resumed:
+            raise KeyboardInterrupt
+        write_anew()
+        return plan
+
+    def write_anew() -> None:
+        path = Path(anew.removeprefix("file://"))
+        content = NEW_CONTENT[other] or path.read_bytes()
+        path.rename(path.with_suffix(".kept"))
+        path.write_bytes(content)
+        at = scene.written_at + timedelta(days=1) if other == "time" else scene.written_at
+        scene.touch(anew, at)
+
+    live_set = scene.live_sets.get(marked.live_set_id)
+    monkeypatch.setattr(expire_module, "save_plan", planned)
+    if is_resumed:
+        with pytest.raises(KeyboardInterrupt):
+            scene.expire(marked)
+        begun_record = expire_module.find_record(scene.context(), live_set)
+        assert begun_record is not None
+        expire_module.save_record(
+            scene.context(),
+            expire_module.finished(scene.context(), begun_record, RunStatus.PARTLY_SWEPT),
+        )
+        write_anew()
+
+    record = scene.expire(marked)
+
+    assert anew in scene.files()
+    assert same not in scene.files()
+    assert any("anew.parquet" in note for note in record.notes)
+
+
 class TestInterrupted:
     def _with_orphans(self, scene: NessieScene, count: int = 30) -> SceneTable:
         orders = scene.table("orders")
@@ -243,10 +294,10 @@ class TestInterrupted:
         calls = 0
         real = ObjectStore.delete_many
 
-        def dying(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+        def dying(store: ObjectStore, keys: list[str], **how: Any) -> list[DeleteOutcome]:
             nonlocal calls
             calls += keys[0].endswith(".parquet")
-            outcomes = real(store, keys)
+            outcomes = real(store, keys, **how)
             if calls > survived:
                 raise KeyboardInterrupt
             return outcomes
@@ -273,9 +324,9 @@ class TestInterrupted:
         orders, first, hash_ = _cut_off(scene)
         marked = scene.mark("1")
 
-        def dying(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+        def dying(store: ObjectStore, keys: list[str], **how: Any) -> list[DeleteOutcome]:
             if keys[0].endswith(".json"):  # the lease's own
-                return real(store, keys)
+                return real(store, keys, **how)
             raise KeyboardInterrupt
 
         real = ObjectStore.delete_many
@@ -298,10 +349,10 @@ class TestInterrupted:
         marked = scene.mark()
         real = local_storage.LocalBackend._delete_one
 
-        def denied(self: local_storage.LocalBackend, key: str) -> DeleteOutcome:
+        def denied(self: local_storage.LocalBackend, key: str, *how: Any) -> DeleteOutcome:
             if key.endswith("01.parquet"):
                 return DeleteOutcome(key, DeleteStatus.DENIED, "not yours")
-            return real(self, key)
+            return real(self, key, *how)
 
         with monkeypatch.context() as patched:
             patched.setattr(local_storage.LocalBackend, "_delete_one", denied)
@@ -327,12 +378,12 @@ class TestInterrupted:
         real = ObjectStore.delete_many
         calls = 0
 
-        def failing(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+        def failing(store: ObjectStore, keys: list[str], **how: Any) -> list[DeleteOutcome]:
             nonlocal calls
             calls += keys[0].endswith(".parquet")
             if calls > 1:
                 raise StorageError("the store is out of reach.")
-            return real(store, keys)
+            return real(store, keys, **how)
 
         with monkeypatch.context() as patched:
             patched.setattr(ObjectStore, "delete_many", failing)

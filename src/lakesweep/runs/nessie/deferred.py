@@ -36,6 +36,8 @@ from lakesweep.runs.work.parts import Part, PartWriter
 FLOW = "deferred-deletes"
 _ROWS_PER_BATCH = 10_000
 
+_Row = tuple[str, None, datetime | None, None]
+
 
 def delete_deferred(
     context: NessieContext, request: ExpireRequest, client: NessieClient | None = None
@@ -99,7 +101,6 @@ def delete_deferred(
             cutoff=cutoff,
             references=found.references(),
             catalog=catalog,
-            must_be_unchanged=True,
             assert_held=lease.assert_held,
             note_begin=lambda: save_record(context, begun),
         )
@@ -154,13 +155,13 @@ class _Recorded:
         return writer.close()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        rows: list[tuple[str, None, datetime | None]] = []
+        rows: list[_Row] = []
         for file in self._files:
             if file.is_doubtful:
                 self.doubtful += 1
                 self.example = self.example or file.path_uri
                 continue
-            rows.append((file.uri, None, file.modified_at))
+            rows.append((file.uri, None, file.modified_at, None))
             if len(rows) == _ROWS_PER_BATCH:
                 yield _batch(rows)
                 rows = []
@@ -168,7 +169,7 @@ class _Recorded:
             yield _batch(rows)
 
 
-def _batch(rows: list[tuple[str, None, datetime | None]]) -> pa.RecordBatch:
+def _batch(rows: list[_Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     return pa.RecordBatch.from_arrays(
         [pa.array(list(column), f.type) for column, f in zip(columns, FILE_SCHEMA, strict=True)],

@@ -340,7 +340,6 @@ class _Expiry:
             cutoff=self._cutoff,
             references=references,
             catalog=catalog,
-            must_be_unchanged=False,
             assert_held=lease.assert_held,
             note_begin=lambda: save_record(context, begun),
         ).run(self._swept)

@@ -72,9 +72,10 @@ def with_sweep(record: RunRecord, swept: Swept) -> RunRecord:
         "failed": swept.failed,
     }
     notes = []
-    kept = swept.kept + swept.tally(deleting.PROTECTED)
+    kept = swept.kept + swept.tally(deleting.PROTECTED, deleting.CHANGED)
     if kept.objects:
-        example = swept.examples.get(deleting.PROTECTED, "")
+        found = (swept.examples.get(o, "") for o in (deleting.CHANGED, deleting.PROTECTED))
+        example = next(filter(None, found), "")
         notes.append(
             f"{kept} of the plan were kept: young, protected, or written anew"
             + (f" (for example {example})" if example else "")

@@ -74,7 +74,6 @@ class FileSweep:
     cutoff: datetime
     references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
     catalog: CatalogNow | None
-    must_be_unchanged: bool
     assert_held: Callable[[], None]
     note_begin: Callable[[], None]
 
@@ -172,7 +171,6 @@ class FileSweep:
             self.context.target,
             LedgerFolders(ledger=folder.ledger, deleted=folder.gone),
             protection,
-            self.must_be_unchanged,
         )
         tasks = tasks_for(len(chunks), self.context.engine.slots, at_most=self.context.most_tasks)
         rows = self.context.engine.collect(Scatter(chunks, deletion, DELETED_SCHEMA, tasks))

@@ -34,7 +34,7 @@ COUNTS_SCHEMA = pa.schema(
     ]
 )
 
-_BYTES_PER_ROW = 160
+_BYTES_PER_ROW = 200
 
 
 def read_candidates(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -17,10 +17,7 @@ from lakesweep.runs.work import deleting
 from lakesweep.runs.work.deleting import Chunk, LedgerFolders
 from lakesweep.runs.work.parts import read_part
 from lakesweep.runs.work.target import Target, own_name
-from lakesweep.storage import ObjectStore
-
-# A listing tells milliseconds, a look-up whole seconds.
-_SAME_TIME = timedelta(seconds=1)
+from lakesweep.storage import UNKNOWN_SIZE, DeleteStatus, ObjectInfo, ObjectStore
 
 Outcome = tuple[str, str]
 
@@ -33,9 +30,6 @@ class FileDeletion:
     work: Target
     folders: LedgerFolders
     protection: FolderIndex
-    must_be_unchanged: bool = (
-        False  # for lists made long ago: a file written anew since is another file
-    )
 
     def __call__(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Work function: deletes, writes the ledger, returns counts by outcome."""
@@ -56,15 +50,14 @@ class FileDeletion:
         )
         uris = rows.column("uri").to_pylist()
         sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-        outcomes = self._outcomes(uris, rows.column("last_modified").to_pylist(), chunk.not_after)
+        outcomes = self._outcomes(rows, chunk.not_after)
         deleting.write_outcomes(store, self.folders, chunk, uris, sizes, outcomes)
         return deleting.outcome_counts(chunk, deleting.add_up(uris, sizes, outcomes))
 
-    def _outcomes(
-        self, uris: Sequence[str], modified: Sequence[datetime | None], not_after: datetime
-    ) -> list[Outcome]:
+    def _outcomes(self, rows: pa.Table, not_after: datetime) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
-        by_folder: dict[Location, list[tuple[int, str]]] = {}
+        by_folder: dict[Location, dict[int, ObjectInfo]] = {}
+        uris, sizes, times, etags = (column.to_pylist() for column in rows.columns)
         # The last look at each file: whatever the plan says, nothing outside the base locations is deleted.
         words = self.protection.words_for(pa.array(uris, pa.string())).to_pylist()
         for number, (uri, word) in enumerate(zip(uris, words, strict=True)):
@@ -72,48 +65,22 @@ class FileDeletion:
                 outcomes[number] = (deleting.PROTECTED, word)
                 continue
             folder, key = split_file(location_of(uri))
-            by_folder.setdefault(folder, []).append((number, key))
+            size = UNKNOWN_SIZE if sizes[number] is None else sizes[number]
+            listed = ObjectInfo(key, size, times[number], etags[number])
+            by_folder.setdefault(folder, {})[number] = listed
         for folder, wanted in by_folder.items():
-            if _now() >= not_after:
-                outcomes |= {n: (deleting.NOT_TRIED, "authorisation ran out") for n, _ in wanted}
-                continue
             store = self.lake.open(folder)
-            if self.must_be_unchanged:
-                wanted = _unchanged(store, wanted, modified, outcomes)
-            for (number, _), done in zip(
-                wanted, store.delete_many([key for _, key in wanted]), strict=True
-            ):
-                outcomes[number] = (deleting.OUTCOME_OF[done.status], done.detail or "")
+            done = store.delete_many(
+                [listed.key for listed in wanted.values()],
+                seconds_left=lambda: (not_after - _now()).total_seconds(),
+                # A file that was written anew under its name since is another file, and may be live.
+                expected={listed.key: listed for listed in wanted.values()},
+            )
+            for number, outcome in zip(wanted, done, strict=True):
+                outcomes[number] = (deleting.OUTCOME_OF[outcome.status], outcome.detail or "")
             if folder.kind == "local":
-                _delete_checksums(
-                    store, [key for n, key in wanted if outcomes[n][0] == deleting.DELETED]
-                )
+                _delete_checksums(store, [o.key for o in done if o.status is DeleteStatus.GONE])
         return [outcomes[number] for number in range(len(uris))]
-
-
-def _unchanged(
-    store: ObjectStore,
-    wanted: Sequence[tuple[int, str]],
-    modified: Sequence[datetime | None],
-    outcomes: dict[int, Outcome],
-) -> list[tuple[int, str]]:
-    """Those that are the files they were when they were listed; the others get their outcome."""
-    left = []
-    for (number, key), (_, info) in zip(
-        wanted, store.stat_many([key for _, key in wanted]), strict=True
-    ):
-        listed_at = modified[number]
-        if info is None:
-            outcomes[number] = (deleting.ALREADY_GONE, "")
-        elif (
-            listed_at is None
-            or info.last_modified is None
-            or info.last_modified > listed_at + _SAME_TIME
-        ):
-            outcomes[number] = (deleting.PROTECTED, "written again since it was recorded")
-        else:
-            left.append((number, key))
-    return left
 
 
 def _delete_checksums(store: ObjectStore, keys: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ FILE_SCHEMA = pa.schema(
         pa.field("uri", pa.string(), nullable=False),
         pa.field("size_bytes", pa.int64()),
         pa.field("last_modified", pa.timestamp("us", tz="UTC")),
+        pa.field("etag", pa.string()),
     ]
 )
 
@@ -128,6 +129,7 @@ def _candidates(
             pc.binary_join_element_wise(folder.uri, keys.cast(pa.string()), "/"),
             batch.column("size").cast(pa.int64()),
             batch.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+            batch.column("etag").cast(pa.string()),
         ],
         schema=FILE_SCHEMA,
     )
