@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,12 +19,15 @@ from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import (
     CatalogDeniedError,
+    ConfigError,
     FormatError,
     LakesweepError,
     ObjectNotFoundError,
     StorageError,
+    UnexpectedError,
     UnsafeToSweepError,
 )
+from lakesweep.java import find_java_home
 from lakesweep.storage.translate import TRANSIENT
 
 pytestmark = pytest.mark.spark
@@ -151,3 +159,101 @@ def test_doubt_is_not_tried_again(session: SparkSession, tmp_path: Path) -> None
     with pytest.raises(UnsafeToSweepError):
         SparkEngine(session).collect(Scatter([1], work, ROW, 1))
     assert Path(marker).read_text() == "x"
+
+
+def _bug(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    yield from _rows(items)
+    raise ZeroDivisionError("seven\nlives")
+
+
+def _not_installed(items: Iterator[int]) -> Iterator[pa.RecordBatch]:
+    yield from _rows(items)
+    importlib.import_module("no_such_package.inside")
+
+
+def test_a_bug_on_an_executor_says_what_it_was(session: SparkSession) -> None:
+    """Not only that something was thrown."""
+    with pytest.raises(UnexpectedError, match="ZeroDivisionError: seven") as caught:
+        SparkEngine(session).collect(Scatter([1], _bug, ROW, 1))
+    assert caught.value.__cause__ is not None
+    assert caught.value.exit_status == 1
+
+
+def test_a_package_that_executors_lack_is_a_matter_of_set_up(session: SparkSession) -> None:
+    """It names the package, the Python that lacks it and what to set."""
+    with pytest.raises(ConfigError) as caught:
+        SparkEngine(session).collect(Scatter([1], _not_installed, ROW, 1))
+    assert caught.value.kind == "executors-not-set-up"
+    assert "without no_such_package" in caught.value.message
+    assert f"{sys.executable} {platform.python_version()}" in caught.value.message
+    assert "PYSPARK_PYTHON" in caught.value.message
+    assert "--archives" in caught.value.message
+
+
+def _python_without_lakesweep(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class NotHere:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'lakesweep':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, NotHere())\n"
+    )
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH={folder}:$PYTHONPATH exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_executors_with_another_python_are_a_matter_of_set_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """A Python without lakesweep, or none at all: exit 2, and which one it was."""
+    program = _python_without_lakesweep(tmp_path / "other")
+    if not is_there:
+        program.unlink()
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", str(program))
+    with pytest.raises(ConfigError) as caught:
+        SparkEngine(spark).collect(Scatter([1], _rows, ROW, 1))
+    assert caught.value.exit_status == 2
+    said = "without lakesweep" if is_there else f"can't start {program}"
+    assert said in caught.value.message
+    assert f"Spark starts {program}" in caught.value.message
+
+
+_SESSION_OF_A_USER = """
+import sys
+from pyspark.sql import SparkSession
+from lakesweep.engine.rehearsal import cells
+from lakesweep.engine.spark import SparkEngine
+from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
+from lakesweep.errors import ConfigError
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    SparkEngine(spark).collect(Scatter([1], cells, CELL_SCHEMA, 1))
+except ConfigError as error:
+    print(error.message)
+"""
+
+
+def test_a_session_of_the_users_own_names_the_python_of_its_executors(tmp_path: Path) -> None:
+    """Its workers start as Spark's own do, and fail when they unpack what they are sent."""
+    program = _python_without_lakesweep(tmp_path / "other")
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": str(program),
+        "JAVA_HOME": str(find_java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _SESSION_OF_A_USER],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "The executors have a Python without lakesweep" in done.stdout
+    assert f"{sys.executable} {platform.python_version()} on " in done.stdout

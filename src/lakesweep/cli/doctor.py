@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.running import on_spark, start_engine
 from lakesweep.errors import StorageError
 
 if TYPE_CHECKING:
@@ -17,21 +18,24 @@ __all__ = ["doctor"]
 _SIGNS = {"ok": "ok  ", "warning": "WARN", "wrong": "BAD "}
 
 
-@with_settings("server", "storage", "output", without=("no_lease",))
+@with_settings("server", "storage", "spark", "output", without=("no_lease",))
+@on_spark
 def doctor(repo: Repo, *, settings: Settings) -> None:
-    """Try everything that a run needs, and say what would hurt: rights, clocks, versioning, stale branches, neighbours.
+    """Try everything that a run needs, and say what would hurt: Spark, rights, clocks, versioning, stale branches, neighbours.
 
     Nothing is deleted but files of the doctor's own. Exit status 3 when a run could not work.
     """
-    from lakesweep.cli.running import start_engine
     from lakesweep.engine.late import LateEngine
     from lakesweep.runs.doctor import Verdict, examine
     from lakesweep.runs.opening import open_run
 
-    engine = LateEngine(lambda: start_engine(settings))
     is_json = settings.output.output == "json"
     checks: list[Check] = []
-    with open_run(settings, repo, engine) as context:
+    with (
+        LateEngine(lambda: start_engine(settings)) as engine,
+        open_run(settings, repo, engine) as context,
+    ):
+        engine.begin()
         for check in examine(context):
             checks.append(check)
             if not is_json:

@@ -49,6 +49,14 @@ def build_session(
             "`pip install 'lakesweep[connect]'`.",
             kind="no-spark",
         ) from error
+    except Exception as error:
+        where = remote or settings["spark.master"]
+        said = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
+        raise ConfigError(
+            f"Spark could not be started on {where}: {said}. Nothing was touched. Check Java (JAVA_HOME), --master or "
+            "--remote and --spark-conf; `lakesweep doctor` tries them.",
+            kind="no-spark",
+        ) from error
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session

@@ -22,6 +22,7 @@ from lakesweep.engine.task_errors import (
     rows_or_error,
     with_error_column,
 )
+from lakesweep.engine.task_failures import failure_of_job
 from lakesweep.engine.tasks import CELL_SCHEMA, Meet, Scatter, Work
 from lakesweep.engine.watching import TaskWatch
 
@@ -95,6 +96,8 @@ class SparkEngine:
             if hasattr(self._spark, "sparkContext"):
                 self._spark.sparkContext.cancelAllJobs()
             raise
+        except Exception as error:
+            raise failure_of_job(self._spark, error) from error
         return rows_of(output, schema)
 
     def _cells_by_partition(self, scatter: Scatter, partitions: int) -> GroupedData:

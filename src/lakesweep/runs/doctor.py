@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
 from lakesweep.domain.durations import format_duration
 from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.history import DamagedRun, list_runs
@@ -15,6 +16,7 @@ from lakesweep.runs.paths import RunId, uncommitted_folder
 from lakesweep.runs.probes import Check, StoreProbe, Verdict, attempt
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.saved import NotUsable, load_saved_run
+from lakesweep.runs.work.telling import TOLD_SCHEMA, lakesweep_version, tell_of_executor
 
 __all__ = ["Check", "Verdict", "examine"]
 
@@ -37,6 +39,7 @@ def examine(context: RunContext, probe: StoreProbe | None = None) -> Iterator[Ch
     yield attempt("other repositories", doctor.other_repositories)
     yield attempt("branches", doctor.branches)
     yield attempt("earlier runs", doctor.earlier_runs)
+    yield attempt("spark", doctor.spark)  # last, since it takes its time to start
 
 
 class _Doctor:
@@ -58,6 +61,25 @@ class _Doctor:
                 "On local files its uncommitted list leaves out linked objects: only --what committed works.",
             )
         return Check("server", Verdict.OK, found)
+
+    def spark(self) -> Check:
+        """One task on each slot, as far as Spark spreads them."""
+        engine = self._context.engine
+        slots = engine.slots
+        told = engine.collect(Scatter(list(range(slots)), tell_of_executor, TOLD_SCHEMA, slots))
+        ours = lakesweep_version()
+        executors = sorted({(row["python"], row["version"]) for row in told.to_pylist()})
+        found = f"{slots} tasks at a time; " + ", ".join(
+            f"{python} with lakesweep {version}" for python, version in executors
+        )
+        if any(version != ours for _, version in executors):
+            return Check(
+                "spark",
+                Verdict.WRONG,
+                found,
+                f"The driver has lakesweep {ours}: install the same on all executors.",
+            )
+        return Check("spark", Verdict.OK, found)
 
     def clocks(self) -> Check:
         ours, server = self._context.clock(), self._context.client.server_time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import uuid
 from datetime import UTC, datetime, timedelta
 
@@ -12,11 +13,15 @@ import pytest
 from lakesweep.domain.commits import BranchHead, BranchId, Commit, CommitId, MetaRangeId
 from lakesweep.domain.location import Location
 from lakesweep.domain.rules import RetentionRules
+from lakesweep.engine.late import LateEngine
+from lakesweep.engine.tasks import Engine
+from lakesweep.errors import ConfigError
 from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.runs.doctor import Check, Verdict, examine
 from lakesweep.runs.paths import OWN, RunFolder, RunId
 from lakesweep.runs.probes import StoreProbe
 from lakesweep.runs.record import RunRecord, RunStatus, encode_record
+from lakesweep.runs.work.telling import lakesweep_version
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.storage.finality import Finality, Kept
 from lakesweep.testing.fake_lakefs import FakeLakeFS
@@ -81,7 +86,7 @@ def test_a_healthy_repository_is_well_and_nothing_is_left_behind(clinic: Clinic)
     """Every check is made; the probes are gone again."""
     checks = clinic.examine()
     assert {name for name, check in checks.items() if check.verdict is not Verdict.OK} == set()
-    assert len(checks) == 15
+    assert len(checks) == 16
     left = {k for batch in clinic.server.store.list() for k in batch.column("key").to_pylist()}
     assert not {key for key in left if key.startswith((OWN, "data/"))}
     assert not {key for key in left if "/uncommitted/" in key}
@@ -202,3 +207,36 @@ def test_checks_are_given_as_they_are_made(clinic: Clinic) -> None:
     asked = len(clinic.server.requests)
     assert [next(checks).name for _ in range(3)] == ["list", "write", "read"]
     assert len(clinic.server.requests) == asked
+
+
+def test_spark_is_tried_with_a_task_on_every_slot(clinic: Clinic) -> None:
+    """It says which Python the executors run, and which lakesweep that has."""
+    check = clinic.examine()["spark"]
+    assert check.verdict is Verdict.OK
+    assert check.found.startswith(f"2 tasks at a time; {sys.executable} ")
+    assert lakesweep_version() in check.found
+
+
+def test_executors_with_another_lakesweep_are_wrong(
+    clinic: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the driver sends may mean something else to them."""
+    monkeypatch.setattr("lakesweep.runs.work.telling.lakesweep_version", lambda: "0.0.1")
+    check = clinic.examine()["spark"]
+    assert check.verdict is Verdict.WRONG
+    assert "install the same" in check.advice
+
+
+def test_spark_that_does_not_start_is_a_finding(clinic: Clinic) -> None:
+    """The other checks are made all the same."""
+
+    def no_java() -> Engine:
+        raise ConfigError("There is no Java here.", kind="no-java")
+
+    context = dataclasses.replace(clinic.context(), engine=LateEngine(no_java))
+    checks = {check.name: check for check in examine(context)}
+    assert (checks["spark"].verdict, checks["spark"].found) == (
+        Verdict.WRONG,
+        "There is no Java here.",
+    )
+    assert checks["write"].verdict is Verdict.OK
