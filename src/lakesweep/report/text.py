@@ -117,7 +117,7 @@ _GARBAGE = (
 )
 _SWEPT = (
     ("deleted", ""),
-    ("already_gone", "somebody else had deleted them"),
+    ("already_gone", "gone before this sweep came to them"),
     ("revived", "came back to life, and were kept"),
     ("kept_undecided", "could not be looked up, and were kept"),
     ("failed", "could not be deleted"),

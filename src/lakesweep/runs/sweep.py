@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -21,6 +21,7 @@ from lakesweep.errors import (
 from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
+from lakesweep.runs.earlier_deletes import count_deleted_by_us
 from lakesweep.runs.failed_marks import refuse_failed
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.paths import RunFolder, RunId, event_order, events_folder, mark_folder
@@ -142,6 +143,7 @@ class _Sweep:
         if failed.objects:
             status = RunStatus.PARTLY_SWEPT if deleted.objects else RunStatus.FAILED
         record = self.recorded(record, status, self.why_failed())
+        record = record.noted(*self._who_was_first())
         _carry_on(self._context, self._plan, [*self.kept_parts, *self._not_backed_up])
         _save(self._context, record)
         said = f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()})."
@@ -152,6 +154,15 @@ class _Sweep:
                 f"{said} Nothing was deleted. {self.how_to_go_on}", kind=_KEYS_FAILED
             )
         return record
+
+    def _who_was_first(self) -> Iterator[str]:
+        gone = self.progress.tally(deleting.ALREADY_GONE).objects
+        if gone:
+            ours = min(gone, count_deleted_by_us(self._context.store, self._plan.run_id))
+            yield (
+                f"of {gone} objects that were already gone, {ours} had been deleted by earlier runs of lakesweep and "
+                f"{gone - ours} by somebody else"
+            )
 
     @property
     def _backup_uri(self) -> str:
