@@ -1,78 +1,214 @@
 """Canaries: addresses that branches read, taken through the server's API, which must all come out as live.
 
-They catch what no count can: an address that the collector spells otherwise than the server does.
+They catch what no count can: an address that the collector spells otherwise than the server does, and a list of what
+is staged that the server cut short without a word.
+
+They are taken at random places, of what is staged and of what is committed apart. A sample of 920 staged entries
+notices a list that lost one entry in two hundred with 99 % (0.995^920 < 0.01).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
+from random import Random
 
 import numpy as np
 import pyarrow as pa
 
+from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
+from lakesweep.domain.commits import BranchHead, BranchId
 from lakesweep.engine.cells import Hashes
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.runs.context import RunContext
 
+logger = logging.getLogger(__name__)
+
 _CANARIES = 1000
-_MOST_BRANCHES = 40
+_STAGED = 920
+# Every branch gives a page of what is staged on it; so many more pages are dealt out among those that have more.
+_MORE_PAGES = 100
+# What lies behind those pages is looked at in so many random places.
+_JUMPS = 20
+_PLACES = 40  # in commits
+_IN_FLIGHT = 16
+_LAST_ASCII = 0x7E
 
 
 @dataclass(frozen=True, slots=True)
 class Canary:
-    """An entry that a branch read before anything else was read."""
+    """An entry that a branch, or the commit at its head (`branch@`), read before anything else was read."""
 
-    branch: str
+    ref: str
     path: str
     address: str
 
 
 def take_canaries(context: RunContext) -> list[Canary]:
-    """Up to a thousand entries inside the namespace, from branches spread over all there are."""
-    normaliser = context.target.normaliser()
+    """About a thousand entries inside the namespace, at random places that are other ones each time."""
+    seed = f"{context.name} {context.clock().isoformat()}"
+    chance = Random(seed)
     branches = context.client.branches(context.name)
-    step = max(1, len(branches) // _MOST_BRANCHES)
-    chosen = branches[::step][:_MOST_BRANCHES]
-    canaries: list[Canary] = []
-    for branch in chosen:
-        share = _CANARIES // len(chosen)
-        for entry in context.client.list_objects(context.name, branch.id, limit=share):
-            address = normaliser.relative(entry.physical_address)
-            if address is not None:
-                canaries.append(Canary(branch.id, entry.path, address))
-    return canaries
+    with ThreadPoolExecutor(_IN_FLIGHT) as pool:
+        staged = _take_staged(context, branches, chance, pool)
+        committed = _take_committed(context, branches, _CANARIES - len(staged), chance, pool)
+    logger.info(
+        "repo#%s %d staged and %d committed canaries, seed %r",
+        context.name,
+        len(staged),
+        len(committed),
+        seed,
+    )
+    return staged + committed
 
 
-def find_unlisted_live(
-    context: RunContext, canaries: Sequence[Canary], dead: Hashes
-) -> tuple[str, ...]:
-    """What became of canaries that no reference explained: the addresses that must be kept on top.
+def refuse_dead_canaries(context: RunContext, canaries: Sequence[Canary], dead: Hashes) -> None:
+    """Refuse the run when a canary that no reference explained is still read.
 
-    One whose branch reads something else by now is no canary any more. One that a real server leaves out of its
-    list because the same content is committed at the same path is kept. Any other refuses the run.
+    One whose branch reads something else by now is no canary any more.
     """
     if not len(dead) or not canaries:
-        return ()
-    normaliser = context.target.normaliser()
+        return
     hashes = hash_addresses(pa.array([c.address for c in canaries], pa.string()))
-    kept: list[str] = []
     for index in np.flatnonzero(np.isin(hashes, dead)):
         canary = canaries[int(index)]
-        now = context.client.stat_object(context.name, canary.branch, canary.path)
-        if now is None or normaliser.relative(now.physical_address) != canary.address:
+        if _look_up(context, canary.ref, canary.path) != canary:
             continue
-        committed = context.client.stat_object(context.name, f"{canary.branch}@", canary.path)
-        same_content = committed is not None and (committed.checksum, committed.size_bytes) == (
-            now.checksum,
-            now.size_bytes,
+        raise UnsafeToSweepError(
+            f"{canary.path} at {canary.ref} of {context.name} reads {canary.address}, which came out as not live. "
+            "What is live was not understood, or the server left it out of its list; nothing was deleted. Run again; "
+            "if it happens twice, report it with the run record.",
+            kind="dead-canary",
         )
-        if context.profile.is_embedded or not same_content:
-            raise UnsafeToSweepError(
-                f"{canary.path} on branch {canary.branch} of {context.name} reads {canary.address}, which came out as not live. "
-                "What is live was not understood, so nothing was deleted. Report this with the run record.",
-                kind="dead-canary",
-            )
-        kept.append(canary.address)
-    return tuple(kept)
+
+
+# -- staged
+
+
+def _take_staged(
+    context: RunContext, branches: Sequence[BranchHead], chance: Random, pool: ThreadPoolExecutor
+) -> list[Canary]:
+    budget = min(_STAGED, _CANARIES)
+    chosen = [head.id for head in chance.sample(branches, min(len(branches), budget))]
+    seen = _staged_paths(context, chosen, chance, pool)
+    picked = _pick(seen, budget, chance)
+    found = pool.map(lambda item: _look_up(context, *item), picked)
+    return [canary for canary in found if canary is not None]
+
+
+def _pick(
+    seen: dict[BranchId, list[str]], budget: int, chance: Random
+) -> list[tuple[BranchId, str]]:
+    """One path of every branch, and of all others as many as the budget allows."""
+    firsts: list[tuple[BranchId, str]] = []
+    rest: list[tuple[BranchId, str]] = []
+    for branch, paths in seen.items():
+        if paths:
+            one = chance.randrange(len(paths))
+            firsts.append((branch, paths[one]))
+            rest += [(branch, path) for at, path in enumerate(paths) if at != one]
+    return firsts + chance.sample(rest, min(len(rest), budget - len(firsts)))
+
+
+def _staged_paths(
+    context: RunContext, branches: Sequence[BranchId], chance: Random, pool: ThreadPoolExecutor
+) -> dict[BranchId, list[str]]:
+    """Paths staged on these branches: all of them, or the first pages and random ones behind them."""
+    seen: dict[BranchId, list[str]] = {branch: [] for branch in branches}
+    offsets: dict[BranchId, str] = dict.fromkeys(branches, "")
+    pages_left = len(branches) + _MORE_PAGES
+
+    def read(where: dict[BranchId, str]) -> dict[BranchId, str]:
+        """One more page of each; where those go on that have more."""
+        pages = pool.map(lambda item: _staged_page(context, *item), where.items())
+        more: dict[BranchId, str] = {}
+        for branch, (paths, following) in zip(where, pages, strict=True):
+            seen[branch] += paths
+            if following:
+                more[branch] = following
+        return more
+
+    while offsets and pages_left >= len(offsets):
+        pages_left -= len(offsets)
+        offsets = read(offsets)
+    for _ in range(_JUMPS if offsets else 0):
+        branch = chance.choice(list(offsets))
+        read({branch: _place_behind(offsets[branch], chance)})
+    return {branch: sorted(set(paths)) for branch, paths in seen.items()}
+
+
+def _staged_page(context: RunContext, branch: BranchId, after: str) -> tuple[list[str], str | None]:
+    try:
+        return context.client.staged_page(context.name, branch, after=after)
+    except CatalogNotFoundError:
+        return [], None  # the branch went away
+
+
+# -- committed
+
+
+def _take_committed(
+    context: RunContext,
+    branches: Sequence[BranchHead],
+    budget: int,
+    chance: Random,
+    pool: ThreadPoolExecutor,
+) -> list[Canary]:
+    # Of branches with the same head, one.
+    heads = sorted({head.commit_id: f"{head.id}@" for head in branches}.values())
+    if not heads or budget <= 0:
+        return []
+    chosen = chance.sample(heads, min(len(heads), _PLACES, budget))
+    share = budget // len(chosen)
+    seeds = [chance.random() for _ in chosen]
+
+    def take(head: str, seed: float) -> list[Canary]:
+        entries = _random_entries(context, head, share, Random(seed))
+        return [c for e in entries if (c := _canary(context, head, e)) is not None]
+
+    return list(chain.from_iterable(pool.map(take, chosen, seeds)))
+
+
+def _random_entries(
+    context: RunContext, head: str, amount: int, chance: Random
+) -> Iterable[ObjectStatsWire]:
+    """So many committed entries at a branch's head, from a few random places."""
+
+    def entries(after: str, limit: int) -> list[ObjectStatsWire]:
+        try:
+            return list(context.client.list_objects(context.name, head, after=after, limit=limit))
+        except CatalogNotFoundError:
+            return []  # the branch went away
+
+    places = max(1, min(amount // 10, _PLACES // 4))
+    found: dict[str, ObjectStatsWire] = {e.path: e for e in entries("", amount // places)}
+    # A first page that is not full is all there is.
+    for _ in range(places - 1 if len(found) == amount // places else 0):
+        after = _place_behind(chance.choice(list(found)), chance)
+        found |= {e.path: e for e in entries(after, amount // places)}
+    return found.values()
+
+
+# -- both
+
+
+def _place_behind(path: str, chance: Random) -> str:
+    """An offset somewhere behind a path, near or far: the path cut at random, and there a greater character."""
+    at = chance.randrange(len(path))
+    least = ord(path[at])
+    return path[:at] + chr(chance.randint(least, max(least, _LAST_ASCII)))
+
+
+def _look_up(context: RunContext, ref: str, path: str) -> Canary | None:
+    entry = context.client.stat_object(context.name, ref, path)
+    return None if entry is None else _canary(context, ref, entry)
+
+
+def _canary(context: RunContext, ref: str, entry: ObjectStatsWire) -> Canary | None:
+    """None for an entry outside the namespace."""
+    address = context.target.normaliser().relative(entry.physical_address)
+    return None if address is None else Canary(ref, entry.path, address)

@@ -11,7 +11,7 @@ from lakesweep.domain.cutoff import Cutoff, assert_clocks_agree, decide_cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Totals
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.runs.canaries import find_unlisted_live, take_canaries
+from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.failed_marks import Attempt, failure_on_record
 from lakesweep.runs.hunt import Found, Hunt
@@ -71,11 +71,9 @@ def _mark(
 
     hunt = Hunt(context, request, live, run_id, cutoff)
     found = hunt.run(tuple(c.address for c in canaries))
-    extra = find_unlisted_live(context, canaries, found.judged.dead_canaries)
+    refuse_dead_canaries(context, canaries, found.judged.dead_canaries)
     with context.phases.phase("verify") as step:
         reuploads = find_reuploads(context, live, found.suspects)
-        if extra:
-            reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
         split = split_garbage(context, reuploads, found.garbage, RunFolder(run_id).verdicts)
         step.items = len(canaries)
         step.said = (

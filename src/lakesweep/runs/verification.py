@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
@@ -12,7 +12,7 @@ from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import read_mark
 from lakesweep.runs.accounts import parse_parts
-from lakesweep.runs.canaries import find_unlisted_live, take_canaries
+from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.judging import judge_candidates
 from lakesweep.runs.live import Roots, read_live
@@ -94,10 +94,8 @@ def verify_plan(
         context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
     )
     old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
-    extra = find_unlisted_live(context, canaries, judged.dead_canaries)
+    refuse_dead_canaries(context, canaries, judged.dead_canaries)
     reuploads = find_reuploads(context, live, judged.suspects | suspects)
-    if extra:
-        reuploads = replace(reuploads, addresses=reuploads.addresses | set(extra))
     split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
     revived_parts = [*judged.kept, *split.read]
     return Authorised(

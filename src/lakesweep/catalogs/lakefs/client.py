@@ -23,6 +23,7 @@ from lakesweep.catalogs.lakefs.wire import (
     CommitListWire,
     CommitWire,
     ConfigWire,
+    DiffListWire,
     GcConfigWire,
     GcRulesWire,
     HeadMoveListWire,
@@ -266,6 +267,19 @@ class LakeFSClient:
                 yield entry
             if left == 0:
                 return
+
+    def staged_page(
+        self, repository: str, branch: str, *, after: str = ""
+    ) -> tuple[list[str], str | None]:
+        """Up to a thousand paths after `after` that are staged on a branch, and the offset of those that follow.
+
+        A path staged with the content that is committed there is left out.
+        """
+        operation = f"listing what is staged on {branch} of {repository}"
+        route = ["repositories", repository, "branches", branch, "diff"]
+        page = self._ask(operation, DiffListWire, route, {"amount": _PAGE, "after": after})
+        staged = [c.path for c in page.results if c.type in ("added", "changed")]
+        return staged, page.pagination.next_offset if page.pagination.has_more else None
 
     def object_state(self, repository: str, ref: str, path: str) -> ObjectState:
         """Whether the object's bytes read. Only reading them tells: stat and HEAD answer from metadata."""

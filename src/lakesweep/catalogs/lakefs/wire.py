@@ -237,6 +237,23 @@ class ObjectListWire(PageWire):
         return self.results
 
 
+class DiffWire(_Wire):
+    """A path that a branch has changed since its last commit."""
+
+    type: str
+    path: str
+    path_type: str
+
+
+class DiffListWire(PageWire):
+    """A page of changes."""
+
+    results: list[DiffWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
+
+
 class RefsDumpWire(_Wire):
     """The metaranges that a refs dump wrote."""
 
