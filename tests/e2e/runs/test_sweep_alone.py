@@ -54,7 +54,8 @@ def test_what_moves_before_any_request_of_a_sweep_is_kept(make_scene: MakeScene)
             request: httpx.Request, send: Send, moment: int = moment, pending: str = pending
         ) -> httpx.Response:
             nonlocal asked
-            if route_of(request) != POLL:
+            # Look-ups of canaries stand one like the other, and each round stages more of them.
+            if route_of(request) != POLL and not route_of(request).endswith("/objects/stat"):
                 asked += 1
                 if asked == moment + 1:
                     user.commit("main")
