@@ -37,6 +37,7 @@ _INSTANT = re.compile(
     r"(?:Z|([+-])(\d\d):?(\d\d)?:?(\d\d)?)(?:\[(?:UTC|GMT|Z)\])?",
     re.ASCII,
 )
+_FLAGS = re.compile(r"\(\?[a-z]+\)")
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -65,28 +66,63 @@ class CutoffPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class _Rule:
+    """A pattern as we read it and as nessie-gc does, and its policy."""
+
+    pattern: str
+    whole: re.Pattern[str]
+    found: re.Pattern[str]
+    policy: CutoffPolicy
+
+    @classmethod
+    def of(cls, pattern: str, policy: CutoffPolicy) -> _Rule:
+        flags = _FLAGS.match(pattern)
+        head, rest = (flags[0], pattern[flags.end() :]) if flags else ("", pattern)
+        whole, found = compile_java_pattern(pattern), compile_java_pattern(f"{head}^{rest}$")
+        return cls(pattern, whole, found, policy)
+
+
+@dataclass(frozen=True, slots=True)
 class CutoffPolicies:
-    """A policy for every reference: that of the first pattern that matches its whole name, else the default."""
+    """A policy for every reference: that of the first pattern that matches its whole name, else the default.
+
+    nessie-gc puts `^` and `$` around a pattern and looks for it in the name, so that of `main|dev` it finds `main` in
+    `main-old`. Where its reading leads to another policy, both hold: a commit is live that either keeps.
+    """
 
     default: CutoffPolicy
     by_pattern: Iterable[tuple[str, CutoffPolicy]] = ()
-    _compiled: tuple[tuple[re.Pattern[str], CutoffPolicy], ...] = field(
-        init=False, repr=False, compare=False
-    )
+    _compiled: tuple[_Rule, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         pairs = tuple(self.by_pattern)
         object.__setattr__(self, "by_pattern", pairs)
-        compiled = tuple((compile_java_pattern(pattern), policy) for pattern, policy in pairs)
+        compiled = tuple(_Rule.of(pattern, policy) for pattern, policy in pairs)
         object.__setattr__(self, "_compiled", compiled)
 
     def policy_for(self, reference_name: str) -> CutoffPolicy:
         """The policy of a branch or tag of this name."""
-        for pattern, policy in self._compiled:
-            # The whole name on purpose: the original lets `main|dev` match `main-old` too.
-            if pattern.fullmatch(reference_name):
-                return policy
+        for rule in self._compiled:
+            if rule.whole.fullmatch(reference_name):
+                return rule.policy
         return self.default
+
+    def policies_for(self, reference_name: str) -> tuple[CutoffPolicy, ...]:
+        """The policies that hold together: ours and, where it differs, that of nessie-gc's reading."""
+        theirs = next(
+            (rule.policy for rule in self._compiled if rule.found.search(reference_name)),
+            self.default,
+        )
+        return tuple(dict.fromkeys((self.policy_for(reference_name), theirs)))
+
+    def unmatched(self, reference_names: Iterable[str]) -> list[str]:
+        """Patterns that no reference matches, by either reading."""
+        names = list(reference_names)
+        return [
+            rule.pattern
+            for rule in self._compiled
+            if not any(rule.whole.fullmatch(n) or rule.found.search(n) for n in names)
+        ]
 
 
 def parse_policies(

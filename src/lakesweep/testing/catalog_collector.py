@@ -46,6 +46,10 @@ class CatalogCollector:
         """Mark what is live by these rules."""
         now = datetime.now(UTC)
         pairs = tuple((pattern, cutoff.text) for pattern, cutoff in rules.by_pattern.items())
+        with self._client() as client:
+            names = [reference.name for reference in client.references()]
+        unmatched = parse_policies(rules.default.text, pairs, now).unmatched(names)
+        pairs = tuple(pair for pair in pairs if pair[0] not in unmatched)
         request = MarkRequest(
             policies=parse_policies(rules.default.text, pairs, now),
             reference_time=now,

@@ -284,6 +284,38 @@ class TestStatus:
         ]
 
 
+class TestPatterns:
+    @pytest.mark.parametrize(
+        ("default", "policy"), [("NONE", "1"), ("1", "NONE")], ids=["ours", "theirs"]
+    )
+    def test_the_longer_of_two_readings_wins_and_is_named(
+        self, scene: NessieScene, default: str, policy: str
+    ) -> None:
+        """nessie-gc finds `^main` in main-old; whoever wrote the policy may mean either."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orders.remove("a.parquet")
+        scene.nessie.create_branch("main-old")
+        scene.nessie.create_tag("end-of-dev")
+        marked = scene.mark(default, {"main|dev": policy})
+
+        record = scene.expire(marked)
+
+        assert orders.live_files() <= scene.files()
+        assert any("main-old" in note and "nessie-gc" in note for note in record.notes)
+
+    def test_a_pattern_that_matches_nothing_is_refused_before_there_is_a_set(
+        self, scene: NessieScene
+    ) -> None:
+        """A misspelt name would lose what it was to keep."""
+        scene.table("orders").append("a.parquet")
+        scene.nessie.create_branch("release-2026")
+        with pytest.raises(ConfigError, match="release-2026") as refused:
+            scene.mark("1", {"relese-2026": "NONE"})
+        assert refused.value.kind == "unmatched-cutoff"
+        assert scene.live_sets.all() == []
+
+
 class TestBlastRadius:
     def _many(self, scene: NessieScene) -> IcebergTable:
         orders = scene.table("orders")

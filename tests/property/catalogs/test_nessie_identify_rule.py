@@ -92,8 +92,11 @@ def plain_walk(nessie: FakeNessie, policies: CutoffPolicies, keep_state: bool) -
     """nessie-gc.md 2.1, reference by reference, on the fake's own state."""
     expected = Expected()
     live_contents: list[tuple[str, tuple[str, ...], dict]] = []
-    for reference in nessie.state.references.values():
-        policy = policies.policy_for(reference.name)
+    for reference, policy in (
+        (walked, policy)
+        for walked in nessie.state.references.values()
+        for policy in policies.policies_for(walked.name)
+    ):
         log = list(nessie.state.log(reference.hash))
         expected.reachable |= {commit.hash for commit in log}
         last_live, first_cut_off = walk_one(log, policy)

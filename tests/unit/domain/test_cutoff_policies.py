@@ -178,3 +178,29 @@ def test_durations_of_settings_have_a_length():
     assert parse_java_duration("PT1M30S") == timedelta(seconds=90)
     with pytest.raises(ConfigError):
         parse_java_duration("90")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_read_twice"),
+    [
+        ("main|dev", "main-old", True),  # nessie-gc finds ^main
+        ("main|dev", "old-dev", True),  # and dev$
+        ("main|dev", "main", False),
+        ("(main|dev)", "main-old", False),
+        ("(?i)main|dev", "MAIN-old", True),
+        ("ma", "main", False),
+    ],
+)
+def test_where_nessie_gc_reads_a_pattern_otherwise_both_policies_hold(pattern, name, is_read_twice):
+    """It finds alternatives in parts of names; the longer retention wins, commit by commit."""
+    policies = parse_policies("NONE", [(pattern, "3")], NOW)
+    ours, *theirs = policies.policies_for(name)
+    assert ours == policies.policy_for(name)
+    assert theirs == ([CutoffPolicy(commits=3)] if is_read_twice else [])
+
+
+def test_a_pattern_is_unmatched_when_neither_reading_finds_it():
+    """Then it is named."""
+    policies = parse_policies("NONE", [("main|dev", "3"), ("relese-.*", "NONE")], NOW)
+    assert policies.unmatched(["main-old", "release-1"]) == ["relese-.*"]
+    assert policies.unmatched([]) == ["main|dev", "relese-.*"]

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 __all__ = ["authentication_of"]
 
+# The options below `nessie.authentication.` that each type takes.
+_USED_BY: dict[str, tuple[str, ...]] = {
+    "NONE": (),
+    "BASIC": ("username", "password"),
+    "BEARER": ("token",),
+    "OAUTH2": ("oauth2",),
+    "AWS": ("aws",),
+}
 _GRANTS = ("client_credentials", "password")
 _CLIENT_AUTHS = ("client_secret_basic", "client_secret_post", "none")
 _DISCOVERY = (".well-known/openid-configuration", ".well-known/oauth-authorization-server")
@@ -29,6 +37,7 @@ def authentication_of(properties: ClientProperties, http: httpx.Client) -> httpx
     """What `nessie.authentication.type` and its kin ask for. `http` fetches tokens, where there are any to fetch."""
     key = "nessie.authentication.type"
     kind = (properties.get(key) or "NONE").upper()
+    _refuse_unused(properties, kind)
     if kind == "NONE":
         return httpx.Auth()
     if kind == "BASIC":
@@ -46,6 +55,20 @@ def authentication_of(properties: ClientProperties, http: httpx.Client) -> httpx
         f"{key}={kind} is not supported; write NONE, BASIC, BEARER, OAUTH2 or AWS. Nothing was asked of the server.",
         kind="nessie-option",
     )
+
+
+def _refuse_unused(properties: ClientProperties, kind: str) -> None:
+    """Credentials that the type leaves out were meant to be used."""
+    prefix = "nessie.authentication."
+    for key in sorted(k for k in properties.values if k.startswith(prefix)):
+        group = key.removeprefix(prefix).partition(".")[0]
+        is_used = group in ("type", *_USED_BY.get(kind, (group,)))
+        if properties.get(key) is not None and not is_used:
+            raise ConfigError(
+                f"The Nessie option {key} is set, and {prefix}type={kind} does not use it. Nothing was asked of the "
+                "server. Set the type that is meant, or leave the option out.",
+                kind="nessie-option",
+            )
 
 
 class _Bearer(httpx.Auth):

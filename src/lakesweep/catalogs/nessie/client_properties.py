@@ -6,7 +6,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +48,7 @@ WITHOUT_EFFECT = frozenset(
             f"{_OAUTH2}default-refresh-token-lifespan",
             f"{_OAUTH2}preemptive-token-refresh-idle-timeout",
         ),
-        *(f"{_OAUTH2}background-thread-idle-timeout", f"{_OAUTH2}token-exchange-enabled"),
+        f"{_OAUTH2}background-thread-idle-timeout",
     }
 )
 
@@ -113,10 +113,16 @@ def read_client_properties(
 ) -> ClientProperties:
     """What was given, and for every other known key the environment, then the files of Nessie's clients."""
     for key in given:
+        _refuse_unknown_authentication(key, key, _AUTHENTICATION, str)
         _warn_when_unknown(key)
     home = Path.home() if home is None else home
     configured = _read_file(home / ".config" / "nessie" / "nessie-client.properties")
     dotenv = _read_file(home / ".env")
+    for key in configured:
+        _refuse_unknown_authentication(key, key, _AUTHENTICATION, str)
+    for name in (*environment, *dotenv):
+        prefix = environment_name(_AUTHENTICATION)
+        _refuse_unknown_authentication(f"variable {name}", name, prefix, environment_name)
     values = dict(given)
     for key in KNOWN_KEYS - given.keys():
         name = environment_name(key)
@@ -130,6 +136,22 @@ def read_client_properties(
 def environment_name(key: str) -> str:
     """The variable that stands for a key."""
     return re.sub(r"[.-]", "_", key).upper()
+
+
+def _refuse_unknown_authentication(
+    said: str, name: str, prefix: str, spelled: Callable[[str], str]
+) -> None:
+    """What is meant to say who asks is honoured or refused: asked as somebody else, Nessie hides references."""
+    known = {spelled(key) for key in KNOWN_KEYS | WITHOUT_EFFECT}
+    if not name.startswith(prefix) or name in known:
+        return
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise ConfigError(
+        f"The Nessie option {said} is not honoured here. Nothing was asked of the server, as a user who sees less "
+        f"would make live data look like garbage.{hint}",
+        kind="nessie-option",
+    )
 
 
 def _warn_when_unknown(key: str) -> None:

@@ -87,9 +87,10 @@ def identify(
         pass
 
     heads = [
-        (number, policies.policy_for(reference.name))
+        (number, policy)
         for reference in references
         if (number := history.number_of(reference.hash)) is not None
+        for policy in policies.policies_for(reference.name)
     ]
     live = find_live_commits(history, heads, keep_state_at_cutoff=keep_state_at_cutoff)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from datetime import datetime, timedelta
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.live_sets import (
     DroppedTable,
     LiveSetId,
@@ -18,7 +20,7 @@ from lakesweep.domain.live_sets import (
     OtherContent,
     new_live_set_id,
 )
-from lakesweep.errors import LakesweepError
+from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.runs.context import utc_now
 from lakesweep.runs.nessie.clocks import assert_nessie_agrees
 from lakesweep.runs.nessie.requests import MarkRequest
@@ -49,6 +51,7 @@ def mark_live(
     clock: Callable[[], datetime] = utc_now,
 ) -> Marked:
     """Store a new live set. One that could not be finished stays with its error, and no sweep accepts it."""
+    _refuse_unmatched(client, request.policies)
     live_set_id = new_live_set_id()
     # Before Nessie is asked anything: what is committed from here on is younger than every cut-off.
     created = clock()
@@ -93,6 +96,20 @@ def mark_live(
         dropped=found.dropped,
         others=found.others,
     )
+
+
+def _refuse_unmatched(client: NessieClient, policies: CutoffPolicies) -> None:
+    """A pattern that matches nothing may be a misspelt one that was to keep something."""
+    if not policies.by_pattern:
+        return
+    names = sorted(reference.name for reference in client.references())
+    for pattern in policies.unmatched(names):
+        near = difflib.get_close_matches(pattern, names, n=5, cutoff=0.4) or names[:5]
+        raise ConfigError(
+            f"--cutoff: the pattern {pattern!r} matches no reference. Nothing was marked. The nearest are "
+            f"{', '.join(near)}.",
+            kind="unmatched-cutoff",
+        )
 
 
 def _record_failure(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import LiveSet, MarkFacts
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError, ObjectNotFoundError
@@ -34,6 +35,7 @@ def new_record(
         cutoff=cutoff,
         rules=_policies(facts),
     )
+    record = record.noted(*_read_twice(facts))
     if facts is not None and facts.dropped:
         tables = [".".join(t.content_key) for t in facts.dropped]
         shown = ", ".join(tables[:20]) + (", …" if len(tables) > 20 else "")
@@ -126,3 +128,16 @@ def _policies(facts: MarkFacts | None) -> dict[str, str]:
     if facts is None:
         return {}
     return {**dict(facts.policies), "default": facts.default_policy}
+
+
+def _read_twice(facts: MarkFacts | None) -> list[str]:
+    """References of which nessie-gc would read the patterns differently."""
+    if facts is None:
+        return []
+    policies = parse_policies(facts.default_policy, facts.policies, facts.reference_time)
+    names = [reference.partition(" ")[2] for reference in facts.heads]
+    twice = {name: held for name in names if len(held := policies.policies_for(name)) > 1}
+    return [
+        f"{name}: the --cutoff patterns give it {held[0]}, as nessie-gc reads them {held[1]}; what either keeps is kept"
+        for name, held in sorted(twice.items())
+    ]

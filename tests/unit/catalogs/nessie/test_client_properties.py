@@ -6,7 +6,12 @@ import logging
 
 import pytest
 
-from lakesweep.catalogs.nessie.client_properties import parse_properties, read_client_properties
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.client_properties import (
+    ClientProperties,
+    parse_properties,
+    read_client_properties,
+)
 from lakesweep.errors import ConfigError
 
 TYPE = "nessie.authentication.type"
@@ -57,13 +62,50 @@ def test_an_unknown_option_is_warned_of_with_its_neighbour(tmp_path, caplog):
     """Options that only matter to a JVM are fine."""
     with caplog.at_level(logging.WARNING):
         read_client_properties(
-            {"nessie.authentication.tokn": "secret", "nessie.http2-upgrade": "true"},
+            {"nessie.transport.read-timeot": "secret", "nessie.http2-upgrade": "true"},
             environment={},
             home=tmp_path,
         )
     assert len(caplog.records) == 1
-    assert f"did you mean {TOKEN}?" in caplog.text
+    assert "did you mean nessie.transport.read-timeout?" in caplog.text
     assert "secret" not in caplog.text
+
+
+UNHONOURED = "nessie.authentication.oauth2.token-exchange-enabled"
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "file"),
+    [
+        ({UNHONOURED: "true"}, {}, ""),
+        ({"nessie.authentication.tokn": "secret"}, {}, ""),
+        ({}, {"NESSIE_AUTHENTICATION_OAUTH2_IMPERSONATION_ENABLED": "true"}, ""),
+        ({}, {}, f"{UNHONOURED}=true"),
+    ],
+    ids=["given", "misspelt", "variable", "file"],
+)
+def test_authentication_is_honoured_or_refused(tmp_path, given, environment, file):
+    """Asked as another user than was meant, Nessie leaves out references without a word."""
+    write(tmp_path, {".config/nessie/nessie-client.properties": file})
+    with pytest.raises(ConfigError, match="not honoured") as refused:
+        read_client_properties(given, environment=environment, home=tmp_path)
+    assert "secret" not in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {TOKEN: "secret"},
+        {TYPE: "BASIC", "nessie.authentication.username": "u", TOKEN: "secret"},
+        {TYPE: "NONE", "nessie.authentication.oauth2.client-id": "c"},
+        {TYPE: "BEARER", TOKEN: "secret", "nessie.authentication.aws.region": "eu-west-1"},
+    ],
+)
+def test_credentials_that_the_type_does_not_use_are_refused(properties):
+    """A token without a type means a mistake, and not a guest."""
+    with pytest.raises(ConfigError, match="does not use it") as refused:
+        NessieClient("http://nessie/api/v2", ClientProperties(properties))
+    assert "secret" not in refused.value.message
 
 
 def test_values_are_not_shown(tmp_path):
