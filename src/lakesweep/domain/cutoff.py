@@ -30,8 +30,15 @@ class SafetyMargins:
     """A batch is deleted within this time from the start of the re-read that authorised it, or not at all."""
     reverify_every: timedelta
     """What is live is read again this often while a sweep runs, so that what came back to life is kept."""
+    longest_request: timedelta = timedelta(minutes=3)
+    """A delete that was sent in time may still take effect this much later."""
+    lease_life: timedelta = timedelta(minutes=15)
+    """A lease runs out this long after its last renewal. Every re-read begins with one, so whoever takes the lease over
+    finds all that was authorised under it run out and answered."""
 
     def __post_init__(self) -> None:
+        if self.lease_life <= self.delete_not_after + self.longest_request:
+            raise ValueError("a lease could be taken over while its owner's deletes are under way")
         if self.reverify_every > self.delete_not_after:
             raise ValueError("batches would expire before the next re-read could authorise them")
 

@@ -55,6 +55,11 @@ class LateEngine:
         """How many tasks run at the same time."""
         return self._started().slots
 
+    @property
+    def process_tree(self) -> str:
+        """The mark of its tasks' processes; not known before it starts, and nobody waits for that."""
+        return self._engine.process_tree if self._engine is not None else ""
+
     def begin(self) -> None:
         """Start now, in a thread. Outside its block it does nothing: nobody would wait for the thread."""
         if self._may_begin and self._thread is None and self._engine is None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 
+from lakesweep.engine.process_tree import mark_process_tree
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
@@ -51,6 +52,7 @@ def prepare_environment(settings: Mapping[str, str]) -> None:
     if is_local(settings["spark.master"]):
         # Without it Spark looks the host's name up, which fails on machines that have none.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        mark_process_tree()
 
 
 def is_local(master: str) -> bool:

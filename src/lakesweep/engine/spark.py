@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, GroupedData, SparkSession
 
+from lakesweep.engine.process_tree import own_process_tree
 from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.task_errors import (
     cells_or_errors,
@@ -52,6 +53,11 @@ class SparkEngine:
     def slots(self) -> int:
         """How many tasks run at the same time."""
         return self._slots
+
+    @property
+    def process_tree(self) -> str:
+        """The mark of this machine's JVM and workers; empty where tasks run elsewhere."""
+        return own_process_tree() if _runs_here(self._spark) else ""
 
     def begin(self) -> None:
         """A session that is there has begun."""
@@ -189,6 +195,12 @@ def _tries_again(spark: SparkSession) -> bool:
     if local:
         return int(local[1] or 1) > 1
     return int(spark.conf.get("spark.task.maxFailures", "4") or 4) > 1
+
+
+def _runs_here(spark: SparkSession) -> bool:
+    """Whether all tasks run in processes that this one started; a Connect server's are its own."""
+    master = str(spark.conf.get("spark.master", "") or "")
+    return hasattr(spark, "sparkContext") and re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
 def _parallelism(spark: SparkSession) -> int:

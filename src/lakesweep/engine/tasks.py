@@ -68,6 +68,11 @@ class Engine(Protocol):
         """How many tasks run at the same time."""
         ...
 
+    @property
+    def process_tree(self) -> str:
+        """The mark that all processes of its tasks carry (`process_tree.py`); empty where it is not known that all do."""
+        ...
+
     def begin(self) -> None:
         """Work is about to come: an engine that takes long to start may do so now, beside what its caller does."""
         ...

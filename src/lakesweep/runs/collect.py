@@ -86,5 +86,11 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
 def held_lease(context: RunContext, purpose: str) -> Iterator[Lease]:
     """The lease on the repository, or the user's word in its place."""
     kind = Lease if context.use_lease else NoLease
-    with kind(context.store, context.name, purpose) as lease:
+    with kind(
+        context.store,
+        context.name,
+        purpose,
+        life=context.margins.lease_life,
+        process_tree=lambda: context.engine.process_tree,
+    ) as lease:
         yield lease

@@ -12,13 +12,17 @@ import logging
 import os
 import socket
 import threading
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
+from lakesweep.engine.process_tree import is_process_left
 from lakesweep.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
@@ -32,9 +36,10 @@ from lakesweep.storage import ObjectInfo, ObjectStore
 logger = logging.getLogger(__name__)
 
 FOLDER = f"{OWN}lease/"
-# Longer than the time that a batch stays authorised: when a lease runs out, its owner's last batch has run out too.
-LIFE = timedelta(minutes=15)
-_RENEW_EVERY_SECONDS = LIFE.total_seconds() / 5
+_RENEW_EVERY = timedelta(minutes=3)
+# A JVM whose driver was killed takes a moment to notice, and its workers one more.
+_TASKS_END_WITHIN_SECONDS = 10.0
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +51,29 @@ class _Held:
     purpose: str
     released: bool
     renewed_at: datetime | None
+    process_tree: str = ""
 
 
 class Lease:
-    """Held while a run works. `store_time` is the store's clock at the moment the lease was made."""
+    """Held while a run works. `store_time` is the store's clock at the moment the lease was made.
+
+    `process_tree` gives the mark of the processes that the run's tasks are in (`Engine.process_tree`): whoever finds the
+    run dead takes the lease over at once only where none of them is left. Else it waits out the lease's life, which is
+    longer than what was authorised under it.
+    """
 
     def __init__(
-        self, store: ObjectStore, repository: str, purpose: str, *, folder: str = OWN
+        self,
+        store: ObjectStore,
+        repository: str,
+        purpose: str,
+        *,
+        folder: str = OWN,
+        life: timedelta = SAFETY_FULL.lease_life,
+        process_tree: Callable[[], str] = lambda: "",
     ) -> None:
+        self._life = life
+        self._process_tree = process_tree
         self._store = store
         self._clock_folder = f"{folder}clock/"
         self._folder = f"{folder}lease/"
@@ -89,6 +109,13 @@ class Lease:
             self._thread.join()
         self._release()
 
+    def renew(self) -> datetime:
+        """Let the lease last anew, and tell the store's time of that; refused when another collector has taken over."""
+        self.assert_held()
+        renewed_at = self._time_of(self._write(released=False))
+        self.assert_held()
+        return renewed_at
+
     def assert_held(self) -> None:
         """Refuse to go on when another collector has taken over."""
         held = self._highest()
@@ -110,10 +137,10 @@ class Lease:
         probe = self.store_now()
         held = self._highest()
         if held.number and not held.released and not self._is_stale(held, probe):
-            until = held.renewed_at + LIFE if held.renewed_at else None
+            until = held.renewed_at + self._life if held.renewed_at else None
             raise UnsafeToSweepError(
                 f"Another collector works on {self._repository}: {held.purpose} on {held.host}, process {held.pid}. "
-                f"Nothing was deleted. Wait for it, or, if it died, until its lease runs out"
+                f"Nothing was deleted. Wait for it, or, if it died and its tasks may live, until its lease runs out"
                 f"{f' at {format_time(until)}' if until else ''}.",
                 kind="lease-held",
             )
@@ -133,7 +160,8 @@ class Lease:
         self._forget_older()
 
     def _renew(self) -> None:
-        while not self._stop.wait(_RENEW_EVERY_SECONDS):
+        every = min(self._life / 5, _RENEW_EVERY).total_seconds()
+        while not self._stop.wait(every):
             try:
                 if self._highest().owner != self._owner:
                     return  # lost; assert_held tells the run
@@ -144,9 +172,16 @@ class Lease:
                 )
 
     def _is_stale(self, held: _Held, now: datetime) -> bool:
-        if held.renewed_at is not None and held.renewed_at + LIFE < now:
+        if held.renewed_at is not None and held.renewed_at + self._life < now:
             return True
-        return held.host == _process_space() and not _is_alive(held.pid)
+        if held.host != _process_space() or _is_alive(held.pid) or not held.process_tree:
+            return False
+        give_up_at = time.monotonic() + _TASKS_END_WITHIN_SECONDS
+        while is_process_left(held.process_tree):
+            if time.monotonic() >= give_up_at:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
 
     def _highest(self) -> _Held:
         keys = [
@@ -169,6 +204,7 @@ class Lease:
                 str(values["purpose"]),
                 bool(values["released"]),
                 info.last_modified,
+                str(values.get("process_tree", "")),
             )
         except ObjectNotFoundError:
             # Its owner's successor removed it between listing and reading; look again.
@@ -209,8 +245,8 @@ class Lease:
         if older:
             self._store.delete_many(older)
 
-    def _write(self, *, released: bool) -> None:
-        self._store.write(self._key(self._number), self._content(released))
+    def _write(self, *, released: bool) -> ObjectInfo:
+        return self._store.write(self._key(self._number), self._content(released))
 
     def _content(self, released: bool) -> bytes:
         values = {
@@ -218,6 +254,7 @@ class Lease:
             "host": _process_space(),
             "pid": os.getpid(),
             "purpose": self._purpose,
+            "process_tree": self._process_tree(),
             "released": released,
         }
         return json.dumps(values).encode()
@@ -240,6 +277,10 @@ class NoLease(Lease):
         traceback: TracebackType | None,
     ) -> None:
         return None
+
+    def renew(self) -> datetime:
+        """The store's clock."""
+        return self.store_now()
 
     def assert_held(self) -> None:
         """The user's word is all there is."""

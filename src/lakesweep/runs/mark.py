@@ -7,11 +7,12 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakesweep.domain.cutoff import Cutoff, assert_clocks_agree, decide_cutoff
+from lakesweep.domain.cutoff import Cutoff, decide_cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Totals
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
+from lakesweep.runs.clocks import compare_clocks
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.failed_marks import Attempt, failure_on_record
 from lakesweep.runs.hunt import Found, Hunt
@@ -123,10 +124,7 @@ def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutof
     """Before anything is read, by the store's clock, which dates the objects."""
     store_time = lease.store_time or context.clock()
     grace = context.client.grace_period()
-    server_time = context.client.server_time()
-    if server_time is not None:
-        assert_clocks_agree(store_time, server_time, "the lakeFS server", context.margins)
-    assert_clocks_agree(store_time, context.clock(), "this machine", context.margins)
+    compare_clocks(context, store_time)
     return decide_cutoff(
         store_time,
         grace,

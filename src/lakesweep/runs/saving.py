@@ -81,7 +81,7 @@ def run_listed(
     """A backup or restore of any list of addresses, without a server: the spark-submit jobs."""
     refuse_inside(namespace.namespace, outside.namespace)
     name = namespace.namespace.uri
-    with Lease(namespace.open(), name, flow):
+    with Lease(namespace.open(), name, flow, process_tree=lambda: engine.process_tree):
         parts = list_parts(lists.open(), "")
         if not parts and lists.namespace.key.endswith(".parquet"):
             # One file instead of a folder: its key is read from the folder it lies in.

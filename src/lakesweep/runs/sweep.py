@@ -18,6 +18,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     foreign_errors_as_ours,
 )
+from lakesweep.runs.clocks import compare_clocks
 from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
@@ -186,10 +187,15 @@ class _Sweep:
         """Re-verify, delete while the authorisation lasts, and again until every key has its outcome."""
         tries = 0
         while True:
-            self._lease.assert_held()
+            store_time = self._lease.renew()
+            compare_clocks(self._context, store_time)
             with self._context.phases.phase("re-verify") as step:
                 authorised = verify_plan(
-                    self._context, self._plan, self._files, trust_dates=self._trust_dates
+                    self._context,
+                    self._plan,
+                    self._files,
+                    trust_dates=self._trust_dates,
+                    read_at=store_time,
                 )
                 step.items = authorised.tally.objects
                 step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
@@ -211,13 +217,22 @@ class _Sweep:
                     return replace(authorised, parts=[])
                 continue
             note_begin()
+            # Once more, now that the engine runs: the lease says where its tasks are.
+            self._lease.renew()
             with self._context.phases.phase("delete") as step:
                 tried = self._delete_round(authorised)
                 self.may_have_deleted = self.progress.tally(deleting.DELETED).objects > 0
                 step.items = tried[deleting.DELETED].objects
                 step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
-            left = tried[deleting.NOT_TRIED].objects
+            off = tried[deleting.CLOCK_OFF].objects
+            left = tried[deleting.NOT_TRIED].objects + off
             retriable = tried[deleting.THROTTLED].objects + tried[deleting.FAILED].objects
+            if off and left == authorised.tally.objects:
+                raise UnsafeToSweepError(
+                    f"No executor could delete in time: {self.progress.examples[deleting.CLOCK_OFF]}. Nothing more was "
+                    "deleted.",
+                    kind="clock-skew",
+                )
             if left and left == authorised.tally.objects:
                 raise UnsafeToSweepError(
                     f"Reading what is live in {self._context.name} takes longer than its result is valid "
@@ -232,7 +247,13 @@ class _Sweep:
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
         parts = authorised.parts
         not_after = authorised.read_at + self._context.margins.delete_not_after
-        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK, root_names=authorised.root_names)
+        chunks = chunks_of(
+            parts,
+            not_after,
+            _ROWS_PER_CHUNK,
+            clock_skew=self._context.margins.clock_skew,
+            root_names=authorised.root_names,
+        )
         folders = LedgerFolders(
             ledger=RunFolder(self._plan.run_id).ledger,
             deleted=events_folder(self._order(), "gone", self._plan.run_id),
@@ -376,6 +397,7 @@ _OUTCOMES = (
     deleting.FAILED,
     deleting.PROTECTED,
     deleting.NOT_TRIED,
+    deleting.CLOCK_OFF,
 )
 
 

@@ -34,7 +34,7 @@ _MOST_NAMES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Authorised:
-    """What may be deleted, by a re-read that began at `read_at`, and what became of the rest of the plan."""
+    """What may be deleted, by a re-read that began at `read_at` on the store's clock, and what became of the rest of the plan."""
 
     read_at: datetime
     parts: list[Part]
@@ -57,13 +57,20 @@ class Authorised:
 
 
 def verify_plan(
-    context: RunContext, plan: Plan, files: Sequence[str], *, trust_dates: bool
+    context: RunContext,
+    plan: Plan,
+    files: Sequence[str],
+    *,
+    trust_dates: bool,
+    read_at: datetime,
 ) -> Authorised:
-    """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given."""
-    read_at = context.clock()
+    """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given.
+
+    `read_at` is what the store's clock says now, before anything is read.
+    """
     context.engine.begin()
     canaries = take_canaries(context)
-    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), read_at)
+    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock())
     folder = RunFolder(plan.run_id).verdicts
     references: list[Reference] = live.references(
         load_range_index(context.store),

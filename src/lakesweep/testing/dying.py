@@ -28,7 +28,6 @@ from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.collect import run_gc, run_sweep
 from lakesweep.runs.context import open_repository
 from lakesweep.runs.request import MarkRequest, SweepRequest
-from lakesweep.runs.work import deleting
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
@@ -37,8 +36,8 @@ from lakesweep.testing.trouble import MeddlingBackend, through_store
 
 __all__ = ["Collected", "DyingCollector"]
 
-# Small, so that a few objects make several chunks and batches.
-ROWS_PER_CHUNK, KEYS_PER_BATCH = 2, 1
+# Small, so that a few objects make several chunks.
+ROWS_PER_CHUNK = 2
 DONE, FAILED = 0, 3
 
 
@@ -128,7 +127,6 @@ class _DyingBackend(MeddlingBackend):
 def obey(order: Mapping[str, Any], counter: Path) -> None:
     """Do what an order says, in this process."""
     sweep_module._ROWS_PER_CHUNK = ROWS_PER_CHUNK
-    deleting.KEYS_PER_BATCH = KEYS_PER_BATCH
     with LakeFSClient(*order["server"]) as client:
         plain = open_repository(
             client,

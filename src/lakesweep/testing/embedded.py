@@ -40,6 +40,7 @@ _ANY_CLOCK = SafetyMargins(
     clock_skew=timedelta(days=3650),
     delete_not_after=timedelta(days=3650),
     reverify_every=timedelta(minutes=5),
+    lease_life=timedelta(days=3651),
 )
 
 
@@ -63,6 +64,11 @@ class _ClockLease(NoLease):
     def __init__(self, context: RunContext) -> None:
         super().__init__(context.store, context.name, "test")
         self.store_time = context.clock()
+        self._clock = context.clock
+
+    def renew(self) -> datetime:
+        """The test's clock."""
+        return self._clock()
 
 
 class EmbeddedLake:

@@ -6,6 +6,7 @@ import pickle
 
 import pyarrow as pa
 
+from lakesweep.engine.process_tree import NO_OTHER_PROCESS
 from lakesweep.engine.tasks import Meet, Scatter
 
 
@@ -19,6 +20,11 @@ class InProcessEngine:
     def slots(self) -> int:
         """How many tasks a scatter is cut into."""
         return self._slots
+
+    @property
+    def process_tree(self) -> str:
+        """Tasks end with this process."""
+        return NO_OTHER_PROCESS
 
     def begin(self) -> None:
         """This process runs already."""

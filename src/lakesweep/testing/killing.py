@@ -64,6 +64,11 @@ class KillingEngine:
         """How many tasks run at the same time."""
         return self._engine.slots
 
+    @property
+    def process_tree(self) -> str:
+        """The mark of its tasks' processes."""
+        return self._engine.process_tree
+
     def begin(self) -> None:
         """Start what takes long to start."""
         self._engine.begin()

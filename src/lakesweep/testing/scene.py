@@ -43,6 +43,7 @@ ANY_CLOCK = SafetyMargins(
     clock_skew=timedelta(days=36500),
     delete_not_after=timedelta(days=36500),
     reverify_every=timedelta(minutes=5),
+    lease_life=timedelta(days=36501),
 )
 AGED = MarkRequest(min_age=MIN_AGE, allow_lower_min_age=True)
 RETENTION_DAYS = 5

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import (
@@ -19,15 +21,21 @@ from lakesweep.errors import (
 )
 from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.collect import run_gc, run_resume, run_sweep
+from lakesweep.runs.context import RunContext
 from lakesweep.runs.lease import FOLDER
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import SweepRequest
+from lakesweep.runs.work import deadline as deadline_module
+from lakesweep.runs.work.deadline import Moment
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
 from lakesweep.testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
+
+# Before any time that the store's clock tells here.
+LATE = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def test_second_run_at_the_same_time_is_refused(scene: Scene) -> None:
@@ -85,8 +93,7 @@ def test_lease_lost_in_the_middle_stops_the_sweep(
 
         def collect(self, scatter: Scatter) -> pa.Table:
             if scatter.schema == DELETED_SCHEMA:
-                late = datetime.now(UTC) - timedelta(seconds=1)
-                items = [scatter.items[0]] + [replace(c, not_after=late) for c in scatter.items[1:]]
+                items = [scatter.items[0]] + [replace(c, not_after=LATE) for c in scatter.items[1:]]
                 scatter = replace(scatter, items=items)
                 scene.store.write(taken, json.dumps(other).encode())
             return super().collect(scatter)
@@ -114,9 +121,8 @@ class LateEngine(InProcessEngine):
         if scatter.schema == DELETED_SCHEMA:
             self.rounds += 1
             if self.rounds <= self._late_rounds:
-                late = datetime.now(UTC) - timedelta(seconds=1)
                 # All but the first chunk: a sweep that never gets anywhere is refused as too slow.
-                items = [scatter.items[0]] + [replace(c, not_after=late) for c in scatter.items[1:]]
+                items = [scatter.items[0]] + [replace(c, not_after=LATE) for c in scatter.items[1:]]
                 scatter = replace(scatter, items=items)
         return super().collect(scatter)
 
@@ -174,3 +180,99 @@ def test_sweep_that_can_never_delete_in_time_is_refused(scene: Scene) -> None:
     assert scene.left() == set(scene.garbage)
     swept = scene.sweep(marked.mark_id)
     assert swept.status is RunStatus.SWEPT
+
+
+def skewed(scene: Scene, driver: Callable[[], datetime]) -> RunContext:
+    """A run on a machine with a clock of its own, compared as strictly as in earnest."""
+    strict = replace(ANY_CLOCK, clock_skew=timedelta(minutes=10))
+    # The embedded server dates its answers by the machine; here it is the scene's clock that counts.
+    context = scene.context(margins=strict)
+    client = ServerOfClock(context.client, scene.lake.clock)
+    return replace(context, client=client, clock=driver)  # type: ignore[arg-type]
+
+
+class ServerOfClock:
+    """A client whose server dates its answers by the clock given."""
+
+    def __init__(self, client: LakeFSClient, clock: Callable[[], datetime]) -> None:
+        self._client = client
+        self._clock = clock
+
+    def server_time(self) -> datetime:
+        return self._clock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+
+@pytest.mark.parametrize("hours", [3, -3])
+@pytest.mark.parametrize("whose", ["this machine", "the lakeFS server"])
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_sweep_alone_compares_the_clocks(
+    scene: Scene, hours: int, whose: str, is_resumed: bool
+) -> None:
+    """A driver or a server hours off is refused before anything is read again, by sweep and by resume."""
+    marked = scene.mark()
+    off = lambda: scene.lake.clock() + timedelta(hours=hours)  # noqa: E731
+    context = skewed(scene, off if whose == "this machine" else scene.lake.clock)
+    if whose != "this machine":
+        context = replace(context, client=ServerOfClock(context.client, off))  # type: ignore[arg-type]
+    act = run_resume if is_resumed else run_sweep
+    with pytest.raises(UnsafeToSweepError, match=whose) as caught:
+        act(context, marked.run_id if is_resumed else marked.mark_id, SweepRequest())
+    assert caught.value.kind == "clock-skew"
+    assert scene.left() == set(scene.garbage)
+
+
+def test_clocks_are_compared_in_every_round(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine whose clock is set while it sweeps stops before the next round."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 2)
+    monkeypatch.setattr(deadline_module, "this_moment", lambda: Moment(scene.lake.clock(), 0.0))
+    marked = scene.mark()
+    engine = LateEngine(late_rounds=1)
+    context = replace(
+        skewed(
+            scene,
+            lambda: scene.lake.clock() + timedelta(hours=3 if engine.rounds else 0),
+        ),
+        engine=engine,
+    )
+    with pytest.raises(PartlySweptError, match="this machine") as caught:
+        run_sweep(context, marked.mark_id, SweepRequest())
+    assert caught.value.kind == "clock-skew"
+    assert engine.rounds == 1
+
+
+def test_authority_ends_by_the_clock_of_the_store(scene: Scene) -> None:
+    """It is counted from what the store's clock said before the re-read, not from what the driver's says."""
+    marked = scene.mark()
+    store_time = scene.lake.clock()
+    ends: list[datetime] = []
+
+    class Looking(InProcessEngine):
+        def collect(self, scatter: Scatter) -> pa.Table:
+            if scatter.schema == DELETED_SCHEMA:
+                ends.extend(chunk.not_after for chunk in scatter.items)
+            elif not ends:
+                scene.lake.clock.advance(timedelta(minutes=4))  # reading takes its time
+            return super().collect(scatter)
+
+    margins = replace(ANY_CLOCK, delete_not_after=timedelta(days=3650))
+    context = scene.context(margins=margins, engine=Looking())
+    ahead = replace(context, clock=lambda: scene.lake.clock() + timedelta(minutes=9))
+    run_sweep(ahead, marked.mark_id, SweepRequest())
+    assert set(ends) == {store_time + margins.delete_not_after}
+
+
+def test_executors_with_a_wrong_clock_stop_the_sweep(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every executor is hours off, nothing is deleted, and the reason is the clock."""
+    marked = scene.mark()
+    off = Moment(scene.lake.clock() + timedelta(hours=3), 0.0)
+    monkeypatch.setattr(deadline_module, "this_moment", lambda: off)
+    context = skewed(scene, scene.lake.clock)
+    with pytest.raises(UnsafeToSweepError, match="executor's clock") as caught:
+        run_sweep(context, marked.mark_id, SweepRequest())
+    assert caught.value.kind == "clock-skew"
+    assert scene.left() == set(scene.garbage)

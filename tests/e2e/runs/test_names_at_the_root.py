@@ -14,7 +14,7 @@ from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.request import Flow, What
 from lakesweep.runs.work.deleting import Chunk, LedgerFolders, delete_chunks
-from lakesweep.testing.scene import AGED, Scene
+from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene
 
 MakeScene = Callable[..., Scene]
 FOREIGN = "d41d8cd98f00b204e9800998ecf8427e"
@@ -77,7 +77,9 @@ def test_the_last_look_at_a_key_knows_whose_names_at_the_root_are(
     add_row(scene, marked.mark_id, FOREIGN)
     part = f"{mark_folder(MarkId(marked.mark_id))}more.parquet"
     context = scene.context()
-    chunk = Chunk(part, 0, 1, context.clock() + timedelta(days=36500), root_names)
+    chunk = Chunk(
+        part, 0, 1, context.clock() + timedelta(days=36500), root_names, ANY_CLOCK.clock_skew
+    )
     list(delete_chunks(context.target, LedgerFolders("ledger/", "deleted/"), iter([chunk])))
     assert (FOREIGN in scene.present_keys()) is not root_names
 

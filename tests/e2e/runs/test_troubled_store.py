@@ -56,6 +56,7 @@ def collect(scene: Scene, wrap: Callable[[ObjectStore], ObjectStore]) -> Lakeswe
 def assert_recovers(scene: Scene, error: LakesweepError | None) -> None:
     """With the trouble over, what was begun is resumed and the rest is collected; all of it adds up."""
     scene.assert_nothing_else_gone()
+    scene.release_lease()  # which the trouble may have kept from being given back
     deleted = set(scene.garbage) - scene.left()
     if error is not None:
         assert error.exit_status == 5 if deleted else error.exit_status in (3, 4, 5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -60,3 +61,11 @@ def test_margins_must_let_a_batch_outlive_the_next_re_read():
     assert SAFETY_FULL.reverify_every <= SAFETY_FULL.delete_not_after
     with pytest.raises(ValueError):
         SafetyMargins(HOUR, MINUTE, delete_not_after=MINUTE, reverify_every=HOUR)
+
+
+def test_lease_outlives_what_is_authorised_under_it() -> None:
+    """Authority and longest request together end before a lease can be taken over."""
+    life = SAFETY_FULL.delete_not_after + SAFETY_FULL.longest_request
+    assert SAFETY_FULL.lease_life > life
+    with pytest.raises(ValueError, match="taken over"):
+        replace(SAFETY_FULL, lease_life=life)

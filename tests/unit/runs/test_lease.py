@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import uuid
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lakesweep.domain.location import Location
+from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs import lease as lease_module
 from lakesweep.runs.lease import FOLDER, Lease, NoLease
@@ -36,28 +38,84 @@ def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
         assert second.store_time is not None
 
 
-def test_lease_of_a_dead_process_of_this_machine_is_taken_over(store: ObjectStore) -> None:
-    """A killed run on this machine blocks nobody."""
-    dead = Lease(store, "repo", "gc")
+def leave_dead(store: ObjectStore, process_tree: str) -> None:
+    """A lease of a process of this machine that is gone, whose tasks' processes carry that mark."""
+    dead = Lease(store, "repo", "gc", process_tree=lambda: process_tree)
     dead.__enter__()
     dead._stop.set()
     key = next(k for b in store.list(FOLDER) for k in b.column("key").to_pylist())
     values = json.loads(store.read(key)) | {"pid": 2**22 - 3}
     store.write(key, json.dumps(values).encode())
+
+
+def test_lease_of_a_dead_process_of_this_machine_is_taken_over(store: ObjectStore) -> None:
+    """A killed run whose tasks are gone, too, blocks nobody."""
+    leave_dead(store, NO_OTHER_PROCESS)
     with Lease(store, "repo", "gc") as taken:
         taken.assert_held()
 
 
-def test_lease_of_another_host_is_taken_over_only_when_it_ran_out(
+def test_lease_of_a_dead_driver_with_tasks_elsewhere_must_run_out(store: ObjectStore) -> None:
+    """A cluster's executors may go on deleting when their driver is gone."""
+    leave_dead(store, "")
+    with pytest.raises(UnsafeToSweepError, match="its tasks may live") as caught:
+        Lease(store, "repo", "gc").__enter__()
+    assert caught.value.kind == "lease-held"
+    with Lease(store, "repo", "gc", life=timedelta(seconds=-1)) as taken:
+        taken.assert_held()
+
+
+def test_lease_of_a_dead_driver_waits_for_its_last_task(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that outlived its driver keeps the lease; when it is gone, the lease is free."""
+    monkeypatch.setattr(lease_module, "_TASKS_END_WITHIN_SECONDS", 0.0)
+    mark = uuid.uuid4().hex
+    leave_dead(store, mark)
+    worker = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={VARIABLE: mark})
+    with worker:
+        with pytest.raises(UnsafeToSweepError, match="its tasks may live"):
+            Lease(store, "repo", "gc").__enter__()
+        worker.kill()
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_renewal_tells_the_time_of_the_store_and_where_tasks_are(store: ObjectStore) -> None:
+    """A lease that is renewed lasts anew, and names the processes that have started since."""
+    container = store.backend.container  # type: ignore[attr-defined]
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    container.clock = lambda: begun
+    marks = [""]
+    with Lease(store, "repo", "gc", process_tree=lambda: marks[0]) as lease:
+        marks[0] = "mark"
+        container.clock = lambda: begun + timedelta(minutes=14)
+        assert lease.renew() == begun + timedelta(minutes=14)
+        (key,) = store.keys(FOLDER)
+        assert json.loads(store.read(key))["process_tree"] == "mark"
+        container.clock = lambda: begun + timedelta(minutes=28)
+        with pytest.raises(UnsafeToSweepError, match="Another collector"):
+            Lease(store, "repo", "gc").__enter__()
+
+
+def test_lost_lease_is_not_renewed(store: ObjectStore) -> None:
+    """Who was overtaken gets no time to go on from."""
+    with Lease(store, "repo", "gc") as first:
+        content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+        store.write(f"{FOLDER}000000000002.json", json.dumps(content).encode())
+        with pytest.raises(UnsafeToSweepError, match="lost to another collector"):
+            first.renew()
+
+
+def test_lease_of_another_host_is_taken_over_only_when_it_ran_out(
+    store: ObjectStore,
 ) -> None:
     """Elsewhere a process may live though we can't see it: its lease must run out first."""
     content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
     store.write(f"{FOLDER}000000000001.json", json.dumps(content).encode())
     with pytest.raises(UnsafeToSweepError, match="elsewhere"):
         Lease(store, "repo", "gc").__enter__()
-    monkeypatch.setattr(lease_module, "LIFE", timedelta(seconds=-1))
-    with Lease(store, "repo", "gc") as taken:
+    with Lease(store, "repo", "gc", life=timedelta(seconds=-1)) as taken:
         taken.assert_held()
 
 

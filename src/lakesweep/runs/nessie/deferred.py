@@ -64,7 +64,14 @@ def delete_deferred(
     folder = SetFolder(live_set.id)
     purpose = f"deferred deletes of {live_set.id}"
     swept = Swept()
-    with Lease(context.store, purpose, purpose, folder=folder.root) as lease:
+    lease = Lease(
+        context.store,
+        purpose,
+        purpose,
+        folder=folder.root,
+        process_tree=lambda: context.engine.process_tree,
+    )
+    with lease:
         bases = (base.location for base in found.grounds.bases)
         assert_stores_agree(context, lease, bases, client)
         rows = _Recorded(context.live_sets.deferred(live_set.id))
@@ -101,7 +108,7 @@ def delete_deferred(
             cutoff=cutoff,
             references=found.references(),
             catalog=catalog,
-            assert_held=lease.assert_held,
+            renew_lease=lease.renew,
             note_begin=lambda: save_record(context, begun),
         )
         try:

@@ -79,7 +79,13 @@ def expire(
         context, live_set
     )
     purpose = f"expiry of {live_set.id}"
-    lease = Lease(context.store, purpose, purpose, folder=SetFolder(live_set.id).root)
+    lease = Lease(
+        context.store,
+        purpose,
+        purpose,
+        folder=SetFolder(live_set.id).root,
+        process_tree=lambda: context.engine.process_tree,
+    )
     with ExitStack() as held:
         if is_again:
             # Whoever works on this set now is noticed before its status is touched.
@@ -340,7 +346,7 @@ class _Expiry:
             cutoff=self._cutoff,
             references=references,
             catalog=catalog,
-            assert_held=lease.assert_held,
+            renew_lease=lease.renew,
             note_begin=lambda: save_record(context, begun),
         ).run(self._swept)
         record = with_sweep(self._record, self._swept)

@@ -74,7 +74,7 @@ class FileSweep:
     cutoff: datetime
     references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
     catalog: CatalogNow | None
-    assert_held: Callable[[], None]
+    renew_lease: Callable[[], datetime]  # the store's time of it; raises when the lease was lost
     note_begin: Callable[[], None]
 
     def run(self, swept: Swept) -> None:
@@ -82,8 +82,7 @@ class FileSweep:
         tries = 0
         is_first = True
         while True:
-            self.assert_held()
-            read_at = self.context.clock()
+            read_at = self.renew_lease()
             now = self._ask_again()
             protection = self.protection(now.others)
             parts = self._authorise(swept, now, protection, is_first=is_first)
@@ -91,6 +90,7 @@ class FileSweep:
             if not parts:
                 return
             self.note_begin()
+            self.renew_lease()  # once more, now that the engine runs: the lease says where its tasks are
             swept.may_have_deleted = True  # until the round says what it did
             not_after = read_at + self.context.delete_not_after if self.catalog else _NEVER
             with self.context.phases.phase("delete") as step:
@@ -100,7 +100,13 @@ class FileSweep:
                 ).objects > 0
                 step.items = tried.get(deleting.DELETED, Tally()).objects
                 step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
-            left = tried.get(deleting.NOT_TRIED, Tally()).objects
+            off = tried.get(deleting.CLOCK_OFF, Tally()).objects
+            left = tried.get(deleting.NOT_TRIED, Tally()).objects + off
+            if off and left == sum(part.rows for part in parts):
+                raise UnsafeToSweepError(
+                    f"No executor could delete in time: {swept.examples[deleting.CLOCK_OFF]}. Nothing more was deleted.",
+                    kind="clock-skew",
+                )
             if left and left == sum(part.rows for part in parts):
                 raise UnsafeToSweepError(
                     f"Asking what is live takes longer than the answer is valid ({self.context.delete_not_after}), so "

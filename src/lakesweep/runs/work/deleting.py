@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
 from lakesweep.domain.addresses import is_candidate
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.formats.tables import read_mark
+from lakesweep.runs.work.deadline import Deadline, write_and_time
 from lakesweep.runs.work.parts import Part, PartWriter
 from lakesweep.runs.work.target import Target, own_name
 from lakesweep.storage import DeleteStatus, ObjectStore
-
-# One call to the store, which sends several requests of its own size side by side; the authorisation is looked at
-# before each.
-KEYS_PER_BATCH = 10_000
 
 OUTCOME_SCHEMA = pa.schema(
     [
@@ -42,7 +40,8 @@ DELETED_SCHEMA = pa.schema(
 # Outcomes that end a key's story, and those that a later try may change.
 DELETED, ALREADY_GONE = "deleted", "already_gone"
 DENIED, THROTTLED, FAILED, PROTECTED = "denied", "throttled", "failed", "protected"
-NOT_TRIED = "not_tried"
+NOT_TRIED = "not_tried"  # the authorisation had run out
+CLOCK_OFF = "clock_off"  # not tried, on an executor whose clock is not the store's
 CHANGED = "changed"  # another object than the planned one, so it was kept
 DONE = frozenset({DELETED, ALREADY_GONE})
 
@@ -59,13 +58,17 @@ OUTCOME_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Some rows of an authorised part, to be deleted before `not_after` or not at all."""
+    """Some rows of an authorised part, to be deleted before `not_after` by the store's clock or not at all.
+
+    An executor whose own clock differs from the store's by more than `clock_skew` deletes nothing.
+    """
 
     part: str
     start: int
     rows: int
     not_after: datetime
     root_names: bool = False  # whether the repository's commits hold addresses at the root
+    clock_skew: timedelta = SAFETY_FULL.clock_skew
 
     @property
     def name(self) -> str:
@@ -73,11 +76,16 @@ class Chunk:
 
 
 def chunks_of(
-    parts: Sequence[Part], not_after: datetime, rows: int, *, root_names: bool = False
+    parts: Sequence[Part],
+    not_after: datetime,
+    rows: int,
+    *,
+    clock_skew: timedelta = SAFETY_FULL.clock_skew,
+    root_names: bool = False,
 ) -> list[Chunk]:
     """All rows of the parts, so many at a time."""
     return [
-        Chunk(part.key, start, min(rows, part.rows - start), not_after, root_names)
+        Chunk(part.key, start, min(rows, part.rows - start), not_after, root_names, clock_skew)
         for part in parts
         for start in range(0, part.rows, rows)
     ]
@@ -101,39 +109,50 @@ def delete_chunks(
 
 
 def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> pa.RecordBatch:
-    if _now() >= chunk.not_after:
-        # Not even read: the re-verification that allowed it is too old, and the driver must ask again.
-        return outcome_counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
+    deadline = write_intent(store, folders, chunk)
+    if not isinstance(deadline, Deadline):
+        return deadline
     rows = read_mark(store.read(chunk.part)).slice(chunk.start, chunk.rows)
-    store.write(
-        own_name(folders.ledger, chunk.name, ".intent.json"),
-        json.dumps({"part": chunk.part, "start": chunk.start, "rows": rows.num_rows}).encode(),
-    )
     addresses = rows.column("address").to_pylist()
     sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-    outcomes = _delete_in_batches(store, addresses, chunk)
+    outcomes = _delete_candidates(store, addresses, chunk, deadline)
     write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
     return outcome_counts(chunk, add_up(addresses, sizes, outcomes))
 
 
-def _delete_in_batches(
-    store: ObjectStore, addresses: Sequence[str], chunk: Chunk
+def write_intent(
+    store: ObjectStore, folders: LedgerFolders, chunk: Chunk
+) -> Deadline | pa.RecordBatch:
+    """Make durable what is about to be deleted, and tell by the store's time of that how long it may go on.
+
+    Where nothing may be deleted, the chunk's result says why.
+    """
+    key = own_name(folders.ledger, chunk.name, ".intent.json")
+    intent = {"part": chunk.part, "start": chunk.start, "rows": chunk.rows}
+    deadline, why_not = write_and_time(
+        store, key, json.dumps(intent).encode(), chunk.not_after, chunk.clock_skew
+    )
+    if deadline is None:
+        return outcome_counts(chunk, {CLOCK_OFF: (chunk.rows, 0, why_not)})
+    if deadline.seconds_left() <= 0:
+        # Not even read: the re-verification that allowed it is too old, and the driver must ask again.
+        return outcome_counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
+    return deadline
+
+
+def _delete_candidates(
+    store: ObjectStore, addresses: Sequence[str], chunk: Chunk, deadline: Deadline
 ) -> list[tuple[str, str]]:
+    # The last look at each key: whatever the plan says, nothing foreign is deleted.
+    allowed = [a for a in addresses if is_candidate(a, root_names=chunk.root_names)]
+    results = {o.key: o for o in store.delete_many(allowed, seconds_left=deadline.seconds_left)}
     outcomes: list[tuple[str, str]] = []
-    for start in range(0, len(addresses), KEYS_PER_BATCH):
-        batch = addresses[start : start + KEYS_PER_BATCH]
-        if _now() >= chunk.not_after:
-            outcomes += [(NOT_TRIED, "authorisation ran out")] * len(batch)
-            continue
-        # The last look at each key: whatever the plan says, nothing foreign is deleted.
-        allowed = [a for a in batch if is_candidate(a, root_names=chunk.root_names)]
-        results = {o.key: o for o in store.delete_many(allowed)} if allowed else {}
-        for address in batch:
-            result = results.get(address)
-            if result is None:
-                outcomes.append((PROTECTED, "not a name that lakeFS gives to data"))
-            else:
-                outcomes.append((OUTCOME_OF[result.status], result.detail or ""))
+    for address in addresses:
+        result = results.get(address)
+        if result is None:
+            outcomes.append((PROTECTED, "not a name that lakeFS gives to data"))
+        else:
+            outcomes.append((OUTCOME_OF[result.status], result.detail or ""))
     return outcomes
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -14,9 +12,10 @@ from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.nessie.work.places import Lake, location_of, split_file
 from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.work import deleting
+from lakesweep.runs.work.deadline import Deadline
 from lakesweep.runs.work.deleting import Chunk, LedgerFolders
 from lakesweep.runs.work.parts import read_part
-from lakesweep.runs.work.target import Target, own_name
+from lakesweep.runs.work.target import Target
 from lakesweep.storage import UNKNOWN_SIZE, DeleteStatus, ObjectInfo, ObjectStore
 
 Outcome = tuple[str, str]
@@ -37,24 +36,21 @@ class FileDeletion:
             yield self._delete_chunk(chunk)
 
     def _delete_chunk(self, chunk: Chunk) -> pa.RecordBatch:
-        if _now() >= chunk.not_after:
-            return deleting.outcome_counts(chunk, {deleting.NOT_TRIED: (chunk.rows, 0, "")})
         store = self.work.open()
+        deadline = deleting.write_intent(store, self.folders, chunk)
+        if not isinstance(deadline, Deadline):
+            return deadline
         part = pa.Table.from_batches(
             read_part(store.read(chunk.part), FILE_SCHEMA, chunk.part), schema=FILE_SCHEMA
         )
         rows = part.slice(chunk.start, chunk.rows)
-        intent = {"part": chunk.part, "start": chunk.start, "rows": rows.num_rows}
-        store.write(
-            own_name(self.folders.ledger, chunk.name, ".intent.json"), json.dumps(intent).encode()
-        )
         uris = rows.column("uri").to_pylist()
         sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-        outcomes = self._outcomes(rows, chunk.not_after)
+        outcomes = self._outcomes(rows, deadline)
         deleting.write_outcomes(store, self.folders, chunk, uris, sizes, outcomes)
         return deleting.outcome_counts(chunk, deleting.add_up(uris, sizes, outcomes))
 
-    def _outcomes(self, rows: pa.Table, not_after: datetime) -> list[Outcome]:
+    def _outcomes(self, rows: pa.Table, deadline: Deadline) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}
         by_folder: dict[Location, dict[int, ObjectInfo]] = {}
         uris, sizes, times, etags = (column.to_pylist() for column in rows.columns)
@@ -72,7 +68,7 @@ class FileDeletion:
             store = self.lake.open(folder)
             done = store.delete_many(
                 [listed.key for listed in wanted.values()],
-                seconds_left=lambda: (not_after - _now()).total_seconds(),
+                seconds_left=deadline.seconds_left,
                 # A file that was written anew under its name since is another file, and may be live.
                 expected={listed.key: listed for listed in wanted.values()},
             )
@@ -91,7 +87,3 @@ def _delete_checksums(store: ObjectStore, keys: Sequence[str]) -> None:
     there = [key for key, info in store.stat_many(beside) if info is not None]
     if there:
         store.delete_many(there)  # one that stays harms nobody: a listing never shows it
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
