@@ -19,7 +19,7 @@ def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Find the garbage of a repository, plan its deletion, and delete it.
 
     What is live is read again before anything is deleted, and what came back to life is kept. A plan of more than
-    1,000 objects that would delete more than --max-delete-share stops and prints its id. The properties
+    1,000 objects or 10 GiB that would delete more than --max-delete-share stops and prints its id. The properties
     spark.hadoop.lakefs.gc.do_mark, do_sweep and mark_id are honoured.
     """
     from lakesweep.runs.collect import run_gc, run_mark, run_sweep

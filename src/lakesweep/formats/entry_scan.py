@@ -49,10 +49,11 @@ def scan_hashes(
     walk: Ints,
     found_in_entry: Ints,
     hashes: npt.NDArray[np.uint64],
+    sizes: Ints,
     full_ends: Ints,
     full: Bytes,
 ) -> tuple[int, int, int, int, int]:
-    """Hash relative addresses, and collect full ones as they are.
+    """Hash relative addresses, each with its size, and collect full ones as they are.
 
     Returns (number of records or a fault, number of full addresses, number of names at the root, index of the block,
     byte in it).
@@ -88,6 +89,7 @@ def scan_hashes(
                 full_count += 1
             else:
                 hashes[relative_count] = xxh64(block, start, length)
+                sizes[relative_count] = found_in_entry[SIZE]
                 relative_count += 1
                 root_count += _is_root_name(block, start, length)
     return relative_count + full_count, full_count, root_count, -1, -1

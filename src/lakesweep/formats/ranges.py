@@ -54,7 +54,7 @@ ADDRESSES_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeHashes:
-    """What a range refers to: hashes of its relative addresses, and its full addresses as they stand.
+    """What a range refers to: hashes and sizes of its relative addresses, and its full addresses as they stand.
 
     `count` = number of hashes + number of full addresses = number of records. `root_names` of the relative addresses
     are names at the root of the namespace.
@@ -62,6 +62,7 @@ class RangeHashes:
 
     count: int
     hashes: npt.NDArray[np.uint64]
+    sizes: npt.NDArray[np.int64]
     full_addresses: list[str]
     root_names: int
 
@@ -85,6 +86,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
     scratch = table.scratch()
     capacity = table.capacity(scratch)
     hashes = np.empty(capacity, np.uint64)
+    sizes = np.empty(capacity, np.int64)
     full_ends = np.empty(capacity, np.int64)
     full = np.empty(scratch.total_size, np.uint8)
     with np.errstate(over="ignore"):
@@ -97,6 +99,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
             scratch.walk,
             np.empty(FOUND_FIELDS, np.int64),
             hashes,
+            sizes,
             full_ends,
             full,
         )
@@ -106,6 +109,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
     return RangeHashes(
         count,
         hashes[: count - full_count],
+        sizes[: count - full_count],
         _decode_addresses(full, full_ends[:full_count]),
         root_names,
     )

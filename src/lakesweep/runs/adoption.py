@@ -61,8 +61,8 @@ def adopted_id(folder: str) -> MarkId:
 def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
     """Copy the addresses into a mark of ours. Only addresses are believed: age and size are asked of the store.
 
-    The share of the lake that such a mark would delete is not known, so one of more than 1,000 objects has to be
-    confirmed by its plan id.
+    The share of the lake that such a mark would delete is not known, so one of more than 1,000 objects or 10 GiB has to
+    be confirmed by its plan id.
     """
     mark_id = adopted_id(folder)
     run_id = RunId(mark_id)
@@ -87,7 +87,7 @@ def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
         mark_id=mark_id,
         what=What.COMMITTED.value,
         cutoff=cutoff.at,
-        base=garbage,
+        live=Tally(),  # nobody has looked, so the share counts as all of it
         garbage=garbage,
         files=write_mark(context.store, mark_id, parts),
     )

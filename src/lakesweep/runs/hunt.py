@@ -117,6 +117,8 @@ class Hunt:
             load_range_index(context.store),
             expired_are_live=what is What.UNCOMMITTED,
             with_expired=what is What.ALL,
+            # A full listing tells the sizes of what is live; else commits do.
+            is_measured=what is What.COMMITTED or self._flow is Flow.OPTIMIZED,
         )
         more: list[Reference] = [AddressList("canaries", canaries, CANARY)]
         since = event_order(self._cutoff.at)

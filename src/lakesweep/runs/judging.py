@@ -46,7 +46,7 @@ class Judged:
     tallies: dict[str, Tally]
     duplicates: Tally
     live_references: int
-    live_addresses: int  # distinct ones among the references
+    live: Tally  # distinct addresses of the references that were to be measured, and their bytes
     garbage: list[Part]
     undated: list[Part]
     young: list[Part]
@@ -180,7 +180,7 @@ def _add_up(
         tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in VERDICTS},
         duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
         live_references=sums["live_references"],
-        live_addresses=sums["live_addresses"],
+        live=Tally(sums["measured"], sums["measured_bytes"]),
         garbage=parts_in(met, "garbage_parts"),
         undated=parts_in(met, "undated_parts"),
         young=parts_in(met, "young_parts"),

@@ -54,11 +54,22 @@ class LiveRead:
         return sum(self.live_ranges.values()) + sum(self.expired_ranges.values())
 
     def references(
-        self, packs: dict[RangeId, str], *, expired_are_live: bool, with_expired: bool
+        self,
+        packs: dict[RangeId, str],
+        *,
+        expired_are_live: bool,
+        with_expired: bool,
+        is_measured: bool = False,
     ) -> list[Reference]:
-        """Work items for everything live, and for what is expired where that matters."""
-        items: list[Reference] = [StagedFile(key) for key in self.staged.files]
-        items += [RangeReference(r, n, LIVE, packs.get(r, "")) for r, n in self.live_ranges.items()]
+        """Work items for everything live, and for what is expired where that matters.
+
+        `is_measured` asks for the number and the bytes of what is live; what is expired counts as neither.
+        """
+        items: list[Reference] = [StagedFile(key, is_measured) for key in self.staged.files]
+        items += [
+            RangeReference(r, n, LIVE, packs.get(r, ""), is_measured)
+            for r, n in self.live_ranges.items()
+        ]
         if with_expired or expired_are_live:
             kind = LIVE if expired_are_live else EXPIRED
             items += [

@@ -156,7 +156,7 @@ def _write_plan(
     totals: Totals,
 ) -> Plan:
     tally = Tally(sum(p.rows for p in garbage), sum(p.bytes for p in garbage))
-    base = totals.listed if totals.listed.objects else _base_without_listing(found, tally)
+    live = totals.live if totals.listed.objects else found.judged.live
     files = write_mark(context.store, mark_id, garbage)
     if totals.listed.objects and tally != totals.garbage:
         raise UnsafeToSweepError(
@@ -170,7 +170,7 @@ def _write_plan(
         mark_id=mark_id,
         what=request.what.value,
         cutoff=cutoff.at,
-        base=base,
+        live=live,
         garbage=tally,
         keep_refs=request.keep_refs,
         keep_tags=request.keep_tags,
@@ -178,11 +178,6 @@ def _write_plan(
     )
     save_plan(context.store, plan)
     return plan
-
-
-def _base_without_listing(found: Found, garbage: Tally) -> Tally:
-    """All distinct committed and staged addresses. Their bytes are not known: only the share of objects can be told."""
-    return Tally(found.judged.live_addresses + garbage.objects, 0)
 
 
 def _record(

@@ -20,11 +20,12 @@ from lakesweep.errors import (
     UnsafeToSweepError,
 )
 from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.runs.confirmation import BlastRadius
 from lakesweep.runs.paths import MarkId, RunFolder, RunId, mark_folder, mark_record
 from lakesweep.runs.work.parts import Part
 from lakesweep.storage import ObjectStore
 
-SCHEMA = "lakesweep.plan/1"
+SCHEMA = "lakesweep.plan/2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Plan:
     mark_id: MarkId
     what: str
     cutoff: datetime
-    base: Tally  # of which the plan is a share: listed objects, or committed addresses where nothing is listed
+    live: Tally  # beside which the garbage is measured
     garbage: Tally
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
@@ -67,7 +68,7 @@ class Plan:
             "mark_id": self.mark_id,
             "what": self.what,
             "cutoff": format_time(self.cutoff),
-            "base": asdict(self.base),
+            "live": asdict(self.live),
             "garbage": asdict(self.garbage),
             "keep_refs": list(self.keep_refs),
             "keep_tags": self.keep_tags,
@@ -78,11 +79,11 @@ class Plan:
         """The plan as a file."""
         return json.dumps({**self._content(), "id": self.id}, indent=2).encode()
 
-    def share(self) -> float:
-        """The larger of the shares of objects and of bytes that the plan would delete, in percent."""
-        of_objects = self.garbage.objects / self.base.objects if self.base.objects else 0.0
-        of_bytes = self.garbage.bytes / self.base.bytes if self.base.bytes else 0.0
-        return 100.0 * max(of_objects, of_bytes)
+    @property
+    def blast_radius(self) -> BlastRadius:
+        """What the plan would delete, beside what is live."""
+        command = f"lakesweep sweep {self.repository} --mark-id {self.mark_id} --confirm {self.id}"
+        return BlastRadius(self.id, self.mark_id, self.garbage, self.live, command)
 
 
 def decode_plan(data: bytes, what: str) -> Plan:
@@ -99,7 +100,7 @@ def decode_plan(data: bytes, what: str) -> Plan:
             mark_id=MarkId(values["mark_id"]),
             what=values["what"],
             cutoff=parse_time(values["cutoff"]),
-            base=Tally(**values["base"]),
+            live=Tally(**values["live"]),
             garbage=Tally(**values["garbage"]),
             keep_refs=tuple(values["keep_refs"]),
             keep_tags=values["keep_tags"],

@@ -10,8 +10,6 @@ from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions
 
 DEFAULT_MAX_DELETE_SHARE = 50.0
-# Plans of up to this many objects need no confirmation: the share of a small repository says little.
-SMALL_PLAN_OBJECTS = 1000
 
 
 class What(StrEnum):

@@ -19,7 +19,6 @@ from lakesweep.errors import (
     foreign_errors_as_ours,
 )
 from lakesweep.runs.clocks import compare_clocks
-from lakesweep.runs.confirmation import check_confirmation, check_widening
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
 from lakesweep.runs.earlier_deletes import count_deleted_by_us
@@ -82,7 +81,7 @@ def sweep(
     if not plan.garbage.objects and is_untouched(context.store, plan):
         _carry_on(context, plan, ())
         return record
-    check_confirmation(plan, request)
+    plan.blast_radius.check_confirmed(request.confirm, request.max_delete_share)
     run = _Sweep(context, plan, request, lease)
     try:
         with foreign_errors_as_ours("No further object was deleted."):
@@ -201,7 +200,7 @@ class _Sweep:
                 step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
             if self._authorised is None:
                 self.progress.done_before = authorised.done
-                check_widening(self._plan, authorised.tally + authorised.done, self._request)
+                self._check_widening(authorised.tally + authorised.done)
             self._authorised = authorised
             if self._request.dry_run:
                 return authorised
@@ -243,6 +242,14 @@ class _Sweep:
             if not left and (not retriable or tries >= _TRIES):
                 return authorised
             self.progress.forget_undone()
+
+    def _check_widening(self, named: Tally) -> None:
+        """Measure again a mark that was edited by hand, and one whose sizes nobody knew."""
+        radius, share = self._plan.blast_radius, self._request.max_delete_share
+        if not self._trust_dates:
+            radius.check_widening(named, share)
+        elif self._request.confirm is None:
+            replace(radius, garbage=named).check_confirmed(None, share)
 
     def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
         parts = authorised.parts

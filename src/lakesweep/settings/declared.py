@@ -233,7 +233,7 @@ SETTINGS: tuple[Setting, ...] = (
         "max_delete_share",
         "sweep",
         PERCENT,
-        "Stop when a plan of more than 1,000 objects deletes more than this share of objects or bytes. "
+        "Stop when a plan of more than 1,000 objects or 10 GiB deletes more than this share of what is live or garbage, in objects or bytes. "
         "Above the default it works on the command line only.",
         default=DEFAULT_MAX_DELETE_SHARE,
     ),

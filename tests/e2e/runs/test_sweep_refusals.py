@@ -85,7 +85,8 @@ def test_plan_past_the_blast_radius_stops_until_it_is_confirmed(
 def test_default_share_is_half_and_small_plans_go_without_asking(scene: Scene) -> None:
     """What INTERFACE promises about the defaults."""
     assert request_module.DEFAULT_MAX_DELETE_SHARE == 50
-    assert request_module.SMALL_PLAN_OBJECTS == 1000
+    assert confirmation.SMALL_PLAN_OBJECTS == 1000
+    assert confirmation.SMALL_PLAN_BYTES == 10 * 1024**3
     scene.gc()
     assert not scene.left()
 

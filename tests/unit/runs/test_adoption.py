@@ -72,7 +72,9 @@ def test_only_addresses_are_believed(context: RunContext) -> None:
     assert plan.mark_id == adopted_id(FOLDER)
     assert plan.cutoff == CUTOFF.at
     assert plan.garbage.objects == 2
-    assert plan.share() == 100.0, "the lake's size is not known, so a large plan must be confirmed"
+    assert plan.blast_radius.share == 100.0, (
+        "the lake's size is not known, so a large plan must be confirmed"
+    )
     rows = [row for f in plan.files for row in read_mark(context.store.read(f.key)).to_pylist()]
     assert {row["address"] for row in rows} == {"data/a/b", "data/a/c"}
     assert {row["last_modified"] for row in rows} == {None}

@@ -16,16 +16,16 @@ RANGE = RangeId("a" * 64)
 
 def _pack(hashes: list[int], count: int | None = None) -> bytes:
     array = np.array(hashes, dtype=np.uint64)
-    return write_pack(
-        [RangeHashes(RANGE, len(hashes) if count is None else count, array, root_names=2)],
-        NAMESPACE,
-    )
+    magnitudes = np.arange(len(hashes), dtype=np.uint8)
+    entry = RangeHashes(RANGE, len(hashes) if count is None else count, array, magnitudes, 2)
+    return write_pack([entry], NAMESPACE)
 
 
 def test_pack_gives_back_its_ranges() -> None:
     """What was hashed once need not be read again."""
     found = read_pack(_pack([1, 2, 3]), NAMESPACE, {RANGE: 3})
     assert found[RANGE].hashes.tolist() == [1, 2, 3]
+    assert found[RANGE].magnitudes.tolist() == [0, 1, 2]
     assert found[RANGE].root_names == 2
     assert read_pack(_pack([1, 2, 3]), NAMESPACE, {}) == {}
 

@@ -299,7 +299,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max_delete_share",
         "guard",
-        "Stop when a plan of more than 1,000 files deletes more than this share of files or bytes. [default: off]",
+        "Stop when a plan of more than 1,000 files or 10 GiB deletes more than this share of files or bytes. [default: off]",
         metavar="PCT",
         prefix=OURS,
     ),

@@ -55,7 +55,6 @@ from lakesweep.runs.nessie.work.references import ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
 from lakesweep.runs.plan import Plan
 from lakesweep.runs.record import RunRecord, RunStatus
-from lakesweep.runs.request import SMALL_PLAN_OBJECTS
 from lakesweep.runs.work.parts import Part, read_part
 
 logger = logging.getLogger(__name__)
@@ -304,7 +303,7 @@ class _Expiry:
             self._live_set.id,
             self._record.repository,
             self._cutoff,
-            listed.seen,
+            judged.tallies["live"],
             judged.garbage,
         )
         self._record = replace(self._record, plan_id=plan.id)
@@ -313,13 +312,9 @@ class _Expiry:
 
     def _check_share(self, plan: Plan) -> None:
         most = self._request.max_delete_share
-        if most is None or plan.garbage.objects <= SMALL_PLAN_OBJECTS or plan.share() <= most:
-            return
-        raise UnsafeToSweepError(
-            f"The plan {plan.id} would delete {plan.garbage}, {plan.share():.1f} % of {plan.base}, more than the {most:g} % "
-            f"of --max-delete-share. Nothing was deleted. If it is right, expire the set again with --confirm {plan.id}.",
-            kind="blast-radius",
-        )
+        if most is not None:
+            command = f"expire the set again with --confirm {plan.id}"
+            replace(plan.blast_radius, confirming_command=command).check_confirmed(None, most)
 
     def _delete(
         self,

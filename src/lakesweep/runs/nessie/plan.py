@@ -20,7 +20,7 @@ def save_plan(
     live_set_id: LiveSetId,
     catalog: str,
     cutoff: datetime,
-    listed: Tally,
+    live: Tally,
     parts: list[Part],
 ) -> Plan:
     """Write down what may be deleted, with the fingerprint of every part."""
@@ -32,7 +32,7 @@ def save_plan(
         mark_id=MarkId(live_set_id),
         what=WHAT,
         cutoff=cutoff,
-        base=listed,
+        live=live,
         garbage=Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts)),
         files=tuple(
             PlannedFile(p.key, p.rows, p.bytes, store.stat(p.key).etag or "") for p in parts

@@ -18,17 +18,20 @@ from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
+from lakesweep.runs.work.magnitudes import Magnitudes
 
 # Raise it when the hash or this layout changes: old packs are then passed over.
-CACHE_VERSION = f"lakesweep.range-hashes/2 xxh64-0 normaliser-{NORMALISER_VERSION}"
+CACHE_VERSION = f"lakesweep.range-hashes/3 xxh64-0 normaliser-{NORMALISER_VERSION}"
 
 _DIGEST_BYTES = 32
+_ARRAYS = {"hashes": np.uint64, "magnitudes": np.uint8}
 
 PACK_SCHEMA = pa.schema(
     [
         pa.field("range_id", pa.string(), nullable=False),
         pa.field("count", pa.int64(), nullable=False),
         pa.field("hashes", pa.binary(), nullable=False),
+        pa.field("magnitudes", pa.binary(), nullable=False),
         pa.field("root_names", pa.int64(), nullable=False),
     ]
 )
@@ -36,7 +39,7 @@ PACK_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RangeHashes:
-    """The addresses of one range that lie in the namespace, hashed.
+    """The addresses of one range that lie in the namespace, hashed, each with the magnitude of its size.
 
     `count` is the number of entries in the range. There are fewer hashes where entries lie outside the namespace,
     and more where an address has several readings. `root_names` of the entries have an address that a server itself
@@ -46,6 +49,7 @@ class RangeHashes:
     range_id: RangeId
     count: int
     hashes: Hashes
+    magnitudes: Magnitudes
     root_names: int = 0
 
 
@@ -57,6 +61,7 @@ def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
             pa.array([r.range_id for r in rows], pa.string()),
             pa.array([r.count for r in rows], pa.int64()),
             pa.array([r.hashes.tobytes() for r in rows], pa.binary()),
+            pa.array([r.magnitudes.tobytes() for r in rows], pa.binary()),
             pa.array([r.root_names for r in rows], pa.int64()),
         ],
         schema=PACK_SCHEMA.with_metadata(_binding(namespace)),
@@ -86,10 +91,10 @@ def read_pack(
             range_id = RangeId(name)
             count = batch.column("count")[row].as_py()
             if wanted.get(range_id) == count:
-                raw = batch.column("hashes")[row].as_buffer()
-                hashes = np.frombuffer(raw, dtype=np.uint64)
+                raw = {name: batch.column(name)[row].as_buffer() for name in _ARRAYS}
+                hashes, magnitudes = (np.frombuffer(raw[n], dtype=t) for n, t in _ARRAYS.items())
                 root_names = batch.column("root_names")[row].as_py()
-                found[range_id] = RangeHashes(range_id, count, hashes, root_names)
+                found[range_id] = RangeHashes(range_id, count, hashes, magnitudes, root_names)
     return found
 
 

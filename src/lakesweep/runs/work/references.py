@@ -21,13 +21,16 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import read_range_hashes
 from lakesweep.formats.tables import read_uncommitted
+from lakesweep.runs.work.magnitudes import Magnitudes, magnitudes_of
 from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.range_cache import RangeHashes, read_pack, write_pack
 from lakesweep.runs.work.target import Target, own_name
 from lakesweep.storage import ObjectStore
 
 # Kinds of reference cells.
-LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS = 1, 2, 3, 4, 5, 6
+LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS, LIVE_SIZED = 1, 2, 3, 4, 5, 6, 7
+
+SIZED_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("magnitude", pa.uint8())])
 
 # 32 MB of hashes: large enough to save requests, small enough to hold while a task runs.
 HASHES_PER_PACK = 4_000_000
@@ -50,12 +53,16 @@ COUNTS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RangeReference:
-    """A range to read: its promised count, and what its addresses are (LIVE or EXPIRED)."""
+    """A range to read: its promised count, and what its addresses are (LIVE or EXPIRED).
+
+    A blast radius measures live addresses by `is_measured` references, where no listing tells how many there are.
+    """
 
     range_id: RangeId
     count: int
     kind: int
     pack: str = ""
+    is_measured: bool = False
 
     @property
     def name(self) -> str:
@@ -64,9 +71,10 @@ class RangeReference:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One Parquet file of the server's list of uncommitted objects."""
+    """One Parquet file of the server's list of uncommitted objects, which tells no sizes."""
 
     key: str
+    is_measured: bool = False
 
     @property
     def name(self) -> str:
@@ -121,7 +129,7 @@ def read_references(
                 data = _read_or_refuse(store, item.key)
                 with named_damage(item.key):
                     rows = read_uncommitted(data)
-                yield from emit.staged(item.name, *_staged_hashes(rows, normaliser))
+                yield from emit.staged(item, *_staged_hashes(rows, normaliser))
             case EventFile():
                 lists = read_addresses(_read_or_refuse(store, item.key), item.key)
                 chunks = list(map(hash_addresses, lists))
@@ -211,10 +219,12 @@ def hash_range(
     """The hashes of a range's addresses; a full address counts as every object of the namespace it may mean."""
     read = read_range_hashes(data, expected_count=count)
     inside = [address for full in read.full_addresses for address in normaliser.readings(full)]
-    hashes = read.hashes
+    hashes, magnitudes = read.hashes, magnitudes_of(read.sizes)
     if inside:
         hashes = np.concatenate((hashes, hash_addresses(pa.array(inside, pa.string()))))
-    return RangeHashes(range_id, read.count, hashes, read.root_names)
+        # Which of its readings an address means is not known, so none of them has a size.
+        magnitudes = np.concatenate((magnitudes, np.zeros(len(inside), np.uint8)))
+    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names)
 
 
 class _Emitter:
@@ -224,6 +234,7 @@ class _Emitter:
         self._partitions = partitions
         self._limit = flush_threshold(partitions, 8)
         self._waiting: dict[int, list[Hashes]] = {}
+        self._sized: list[tuple[Hashes, Magnitudes]] = []
         self._rows = 0
         self._counts: list[dict[str, object]] = []
 
@@ -232,7 +243,10 @@ class _Emitter:
     ) -> Iterator[pa.RecordBatch]:
         sent = len(entry.hashes)
         self._count(item.name, item.kind, item.count, entry.count, sent, pack, entry.root_names)
-        yield from self._gather(item.kind, entry.hashes)
+        if item.is_measured:
+            yield from self._measure(entry.hashes, entry.magnitudes)
+        else:
+            yield from self._gather(item.kind, entry.hashes)
 
     def item(
         self, name: str, kind: int, hashes: Hashes, promised: int | None
@@ -240,13 +254,23 @@ class _Emitter:
         self._count(name, kind, promised, len(hashes), len(hashes))
         yield from self._gather(kind, hashes)
 
-    def staged(self, name: str, entries: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
-        self._count(name, LIVE, None, entries, len(hashes))
-        yield from self._gather(LIVE, hashes)
+    def staged(self, item: StagedFile, entries: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        self._count(item.name, LIVE, None, entries, len(hashes))
+        if item.is_measured:
+            yield from self._measure(hashes, np.zeros(len(hashes), np.uint8))
+        else:
+            yield from self._gather(LIVE, hashes)
 
     def _gather(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
         self._waiting.setdefault(kind, []).append(hashes)
-        self._rows += len(hashes)
+        yield from self._grown(len(hashes))
+
+    def _measure(self, hashes: Hashes, magnitudes: Magnitudes) -> Iterator[pa.RecordBatch]:
+        self._sized.append((hashes, magnitudes))
+        yield from self._grown(len(hashes))
+
+    def _grown(self, rows: int) -> Iterator[pa.RecordBatch]:
+        self._rows += rows
         if self._rows >= self._limit:
             yield from self.flush()
 
@@ -267,7 +291,13 @@ class _Emitter:
             joined = np.concatenate(chunks)
             if len(joined):
                 yield pack_hashes(kind, joined, self._partitions)
-        self._waiting, self._rows = {}, 0
+        if any(len(hashes) for hashes, _ in self._sized):
+            hashes, magnitudes = map(np.concatenate, zip(*self._sized, strict=True))
+            sized = pa.RecordBatch.from_arrays(
+                [pa.array(hashes), pa.array(magnitudes)], schema=SIZED_ROWS
+            )
+            yield pack_rows(LIVE_SIZED, sized, hashes, self._partitions)
+        self._waiting, self._sized, self._rows = {}, [], 0
         if self._counts:
             rows = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
             home = sum(len(str(c["item"])) for c in self._counts) % self._partitions

@@ -22,6 +22,7 @@ from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.runs.paths import event_order
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
+from lakesweep.runs.work.magnitudes import Magnitudes, sum_of_magnitudes
 from lakesweep.runs.work.parts import written_parts
 from lakesweep.runs.work.suspects import MOST_SUSPECTS, Suspects
 from lakesweep.runs.work.target import Target
@@ -37,7 +38,8 @@ MET_SCHEMA = pa.schema(
         pa.field("duplicates", pa.int64()),
         pa.field("duplicate_bytes", pa.int64()),
         pa.field("live_references", pa.int64()),
-        pa.field("live_addresses", pa.int64()),
+        pa.field("measured", pa.int64()),  # distinct addresses of live references with a size
+        pa.field("measured_bytes", pa.int64()),
         pa.field("expired_references", pa.int64()),
         pa.field("events", pa.int64()),
         pa.field("canaries", pa.int64()),
@@ -83,7 +85,10 @@ class Judge:
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
         """One partition's verdicts."""
         rows = unpack_rows(candidates, cand.ROWS, cand.ROW_SCHEMA).combine_chunks()
-        live = np.sort(unpack_hashes(references, refs.LIVE))
+        sized = unpack_rows(references, refs.LIVE_SIZED, refs.SIZED_ROWS)
+        sized_hashes = sized.column("hash").to_numpy()
+        live = np.sort(np.concatenate((unpack_hashes(references, refs.LIVE), sized_hashes)))
+        magnitudes = _largest_of_each(sized_hashes, sized.column("magnitude").to_numpy())
         expired = np.sort(unpack_hashes(references, refs.EXPIRED))
         canaries = unpack_hashes(references, refs.CANARY)
         hashes = hash_addresses(rows.column("address").combine_chunks())
@@ -101,7 +106,8 @@ class Judge:
             "duplicates": duplicates,
             "duplicate_bytes": duplicate_bytes,
             "live_references": len(live),
-            "live_addresses": int(np.count_nonzero(np.diff(live))) + bool(len(live)),
+            "measured": len(magnitudes),
+            "measured_bytes": sum_of_magnitudes(magnitudes),
             "expired_references": len(expired),
             "events": events.count,
             "canaries": len(canaries),
@@ -234,6 +240,15 @@ def _root_names(rows: pa.Table, chosen: Mask) -> list[str]:
     names = rows.column("address").filter(pa.array(chosen))
     is_root = pc.match_substring_regex(names, ROOT_CANDIDATE_PATTERN)
     return cast(list[str], names.filter(is_root)[:_EXAMPLES].to_pylist())
+
+
+def _largest_of_each(hashes: Hashes, magnitudes: Magnitudes) -> Magnitudes:
+    """One magnitude for each address: many ranges may hold it, and a staged list without its size."""
+    order = np.lexsort((magnitudes, hashes))
+    ordered = hashes[order]
+    is_last = np.ones(len(ordered), dtype=bool)
+    is_last[:-1] = ordered[1:] != ordered[:-1]
+    return magnitudes[order[is_last]]
 
 
 def _mask(values: pa.ChunkedArray | pa.Array) -> Mask:
