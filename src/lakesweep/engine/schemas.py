@@ -13,6 +13,7 @@ _SPARK_TYPES = {
     pa.string(): "string",
     pa.binary(): "binary",
     pa.timestamp("us", tz="UTC"): "timestamp",
+    pa.list_(pa.string()): "array<string>",
 }
 
 

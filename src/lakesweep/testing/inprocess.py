@@ -7,6 +7,7 @@ import pickle
 import pyarrow as pa
 
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS
+from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.tasks import Meet, Scatter
 
 
@@ -31,6 +32,7 @@ class InProcessEngine:
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and return its rows."""
+        spark_ddl(scatter.schema)  # Spark knows few types; a schema that it can't read is told here too
         work = pickle.loads(pickle.dumps(scatter.work))
         batches: list[pa.RecordBatch] = []
         dealt = list(zip(scatter.dealt(), scatter.items, strict=True))
@@ -44,6 +46,7 @@ class InProcessEngine:
         self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
     ) -> pa.Table:
         """Bring the cells of both sides together by partition."""
+        spark_ddl(schema)
         meet = pickle.loads(pickle.dumps(meet))
         sides = (self.collect(left), self.collect(right))
         results: list[pa.Table] = []
