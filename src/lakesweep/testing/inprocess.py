@@ -32,7 +32,9 @@ class InProcessEngine:
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and return its rows."""
-        spark_ddl(scatter.schema)  # Spark knows few types; a schema that it can't read is told here too
+        spark_ddl(
+            scatter.schema
+        )  # Spark knows few types; a schema that it can't read is told here too
         work = pickle.loads(pickle.dumps(scatter.work))
         batches: list[pa.RecordBatch] = []
         dealt = list(zip(scatter.dealt(), scatter.items, strict=True))
