@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.nessie_contents import ContentKind, DroppedTable, OtherContent
 from lakesweep.errors import FormatError
 
@@ -35,9 +36,11 @@ class MarkFacts:
     heads: Mapping[str, str]
     others: tuple[OtherContent, ...]
     dropped: tuple[DroppedTable, ...]
+    head_contents: HeadContents | None = None  # None: nobody knows which contents are at heads
 
     def to_json(self) -> str:
         """One line of JSON that `from_json` reads back to an equal value."""
+        heads = self.head_contents
         return json.dumps(
             {
                 "schema": _SCHEMA,
@@ -49,6 +52,7 @@ class MarkFacts:
                 "heads": dict(self.heads),
                 "others": [asdict(other) for other in self.others],
                 "dropped": [asdict(table) for table in self.dropped],
+                **({"head_contents": heads.to_text()} if heads is not None else {}),
             },
             separators=(",", ":"),
         )
@@ -76,7 +80,17 @@ class MarkFacts:
             heads=_texts_by_name(fields, "heads"),
             others=_list(fields, "others", _other),
             dropped=_list(fields, "dropped", _dropped),
+            head_contents=_head_contents(fields),
         )
+
+
+def _head_contents(fields: Mapping[str, object]) -> HeadContents | None:
+    if "head_contents" not in fields:
+        return None
+    try:
+        return HeadContents.from_text(_text(fields, "head_contents"))
+    except ValueError as error:
+        raise _damaged("have a damaged list of contents at heads") from error
 
 
 def _other(value: object) -> OtherContent:

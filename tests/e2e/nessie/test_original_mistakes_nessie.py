@@ -265,10 +265,11 @@ class TestUnreadable:
         before = scene.files()
 
         with pytest.raises(UnsafeToSweepError) as refused:
-            scene.expire(scene.mark())
+            scene.expire(marked := scene.mark())
 
-        assert all(file in refused.value.message for file in broken)
-        assert "--give-up" in refused.value.message
+        assert all(refused.value.message.count(file) == 1 for file in broken)
+        command = f"lakesweep nessie expire --live-set-id {marked.live_set_id}"
+        assert f"`{command} --give-up {scene.tables[0].content_id}`" in refused.value.message
         assert refused.value.exit_status == 4
         assert scene.files() == before
 
@@ -288,12 +289,28 @@ class TestUnreadable:
             assert scene.files() == before
             scene.write(file, whole)
 
-    def test_a_content_given_up_keeps_all_below_its_locations(self, scene: NessieScene) -> None:
-        """The others are collected; a table inside the given-up one's folder is left alone too."""
+    def test_bad_manifests_are_named_once_where_the_judgement_finds_them(
+        self, scene: NessieScene
+    ) -> None:
+        """Manifests are read last, and then all of them are looked at again."""
+        states = [scene.table(name).append("a.parquet") for name in ("one", "two")]
+        bad = [state.manifests[0].path for state in states]
+        for path in bad:
+            scene.write(path, b"Obj")
+        with pytest.raises(UnsafeToSweepError, match="2 live files") as refused:
+            scene.expire(scene.mark())
+        # Once as the file, and once in what is wrong with it.
+        assert all(refused.value.message.count(f"manifest {path} (needed by") == 1 for path in bad)
+
+    def test_a_content_given_up_keeps_all_that_it_can_own(self, scene: NessieScene) -> None:
+        """All others are collected, those inside its folder too, unless they lie where its own files lie."""
         broken, _ = self._broken(scene)
-        inner = scene.table("inner", scene.uri("orders/inner"))
-        inner.append("a.parquet")
-        inner.iceberg.write_orphan("y.parquet")
+        orphans = set()
+        for name, place in (("inner", "orders/inner"), ("among", "orders/data/among")):
+            inner = scene.table(name, scene.uri(place))
+            inner.append("a.parquet")
+            orphans.add(inner.iceberg.write_orphan(f"{name}.parquet"))
+        inner_orphan = min(orphans, key=len)
         healthy = scene.table("healthy")
         healthy.append("a.parquet")
         orphan = healthy.iceberg.write_orphan("x.parquet")
@@ -304,7 +321,7 @@ class TestUnreadable:
 
         record = scene.expire(marked, give_up=frozenset({scene.tables[0].content_id}))
 
-        assert before - scene.files() == {orphan}
+        assert before - scene.files() == {orphan, inner_orphan}
         assert broken
         assert "below a location of a content given up" in record.protected
 
@@ -347,3 +364,24 @@ class TestOwnFiles:
         metadata.write_text(metadata.read_text().replace(scene.uri("orders"), "file:///", 1))
         with pytest.raises(UnsafeToSweepError, match="whole store"):
             scene.expire(scene.mark())
+
+    def test_a_table_that_claims_a_whole_store_can_be_given_up(self, scene: NessieScene) -> None:
+        """It keeps what lies where its own metadata does; other tables are collected as ever."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        greedy = scene.table("greedy")
+        state = greedy.append("a.parquet")
+        kept = greedy.iceberg.write_orphan("x.parquet")
+        metadata = Path(state.metadata_location.removeprefix("file://"))
+        whole_store = f'"location": "{scene.uri("greedy")}"'
+        scene.write(
+            state.metadata_location,
+            metadata.read_text().replace(whole_store, '"location": "file:///"').encode(),
+        )
+        before = scene.files()
+
+        scene.expire(scene.mark(), give_up=frozenset({greedy.content_id}))
+
+        assert before - scene.files() == {orphan}
+        assert kept in scene.files()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.live_sets import (
     LONGEST_ERROR_MESSAGE,
     LONGEST_URI_PART,
@@ -25,6 +26,7 @@ from lakesweep.domain.live_sets import (
 from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
 
 FACTS = MarkFacts(
+    head_contents=HeadContents.of(["s3://lake/t/metadata/1.json"]),
     catalog_uri="http://127.0.0.1:19120/api/v2",
     reference_time=datetime(2026, 5, 1, 12, 30, 15, 250, tzinfo=UTC),
     default_policy="NONE",

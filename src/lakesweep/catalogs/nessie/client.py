@@ -152,7 +152,10 @@ def _commit(operation: str, entry: LogEntryWire) -> LoggedCommit:
     except ConfigError as error:
         raise nonsense(operation, f"the commit {meta.hash} has no readable time") from error
     contents = []
+    deleted = []
     for change in entry.operations or ():
+        if change.type == "DELETE":
+            deleted.append(tuple(change.key.elements))
         if change.type != "PUT":
             continue
         if change.content is None:
@@ -160,4 +163,5 @@ def _commit(operation: str, entry: LogEntryWire) -> LoggedCommit:
         content = read_content(operation, change.key, change.content)
         if content is not None:
             contents.append(content)
-    return LoggedCommit(meta.hash, time_made, entry.parent_commit_hash, tuple(contents))
+    parent = entry.parent_commit_hash
+    return LoggedCommit(meta.hash, time_made, parent, tuple(contents), tuple(deleted))

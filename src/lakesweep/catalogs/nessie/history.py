@@ -35,6 +35,7 @@ class CommitHistory:
         self.hashes: list[str] = []
         self.times: list[datetime] = []
         self.contents: list[tuple[CatalogContent, ...]] = []
+        self.deleted: list[tuple[tuple[str, ...], ...]] = []
         self.parents = array("q")
         self._numbers: dict[str, int] = {}
         self._states: dict[TableState, TableState] = {}
@@ -94,6 +95,7 @@ class CommitHistory:
         self.hashes.append(commit.hash)
         self.times.append(commit.time)
         self.contents.append(tuple(self.intern(content) for content in commit.contents))
+        self.deleted.append(tuple(self._keys.setdefault(key, key) for key in commit.deleted))
         self.parents.append(ROOT)
         return number
 

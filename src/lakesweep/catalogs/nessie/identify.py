@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.head_locations import HeadLocations
 from lakesweep.catalogs.nessie.history import (
     DEFAULT_PAGES,
     FORK_PAGES,
@@ -41,9 +42,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Identified:
-    """What is live. `references` makes its values anew each time it is gone through; there may be millions."""
+    """What is live. `references` and `head_locations` are made anew each time they are gone through."""
 
     references: Iterable[ContentReference]
+    head_locations: Iterable[str]  # metadata files of contents at the head of a reference
     heads: Mapping[str, str]  # "BRANCH main" → hash
     others: tuple[OtherContent, ...]
     dropped: tuple[DroppedTable, ...]
@@ -105,6 +107,7 @@ def identify(
     )
     return Identified(
         references=LiveReferences(history, live, states),
+        head_locations=HeadLocations(history, (number for number, _ in heads), states),
         heads={str(reference): reference.hash for reference in references},
         others=other_contents(history, live, states),
         dropped=dropped_tables(history, live, states),

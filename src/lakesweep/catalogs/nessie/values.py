@@ -54,12 +54,13 @@ CatalogContent = TableState | OtherContent
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """A commit and the contents that it put. Only the first of a history may be without a parent."""
+    """A commit, the contents that it put and the keys that it deleted. Only the first may be without a parent."""
 
     hash: str
     time: datetime
     parent: str | None
     contents: tuple[CatalogContent, ...]
+    deleted: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,12 @@ from lakesweep.cli.nessie.mark_live import mark_into, marked_lines
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.sweeping import failure_shown, opened_context
-from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
+from lakesweep.cli.nessie.working import (
+    file_access,
+    lasting_location,
+    refuse_disabled_deletes,
+    work_location,
+)
 from lakesweep.cli.render import print_text
 from lakesweep.cli.running import on_spark
 
@@ -60,7 +65,7 @@ def gc(*, given: Given, settings: Settings) -> None:
         work_location(given, settings.spark, lasting=database is not None) as work,
         nessie_client(given) as client,
         opened_live_sets(database) as live_sets,
-        opened_context(settings, live_sets, work) as context,
+        opened_context(settings, live_sets, work, lasting_location(given)) as context,
     ):
         begun.phases = context.phases
         context.engine.begin()

@@ -25,9 +25,9 @@ __all__ = ["Begun", "failure_shown", "opened_context", "run_seconds", "show_resu
 
 @contextmanager
 def opened_context(
-    settings: Settings, live_sets: LiveSetStore, work: Location
+    settings: Settings, live_sets: LiveSetStore, work: Location, collected: Location | None = None
 ) -> Iterator[NessieContext]:
-    """Everything that a run on a live set needs."""
+    """Everything that a run on a live set needs; `collected` is where the record of collected files lies."""
     from lakesweep.engine.late import LateEngine
     from lakesweep.runs.nessie.context import NessieContext
     from lakesweep.runs.phases import Phases
@@ -35,7 +35,12 @@ def opened_context(
     phases = Phases("nessie", shown_bars(settings.output))
     with LateEngine(lambda: start_engine(settings, phases)) as engine:
         yield NessieContext(
-            live_sets=live_sets, engine=engine, storage=settings.storage, work=work, phases=phases
+            live_sets=live_sets,
+            engine=engine,
+            storage=settings.storage,
+            work=work,
+            phases=phases,
+            collected=collected,
         )
 
 

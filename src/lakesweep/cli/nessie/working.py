@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lakesweep.settings.iceberg_options import FileAccess
     from lakesweep.settings.values import Settings, SparkSettings
 
-__all__ = ["file_access", "refuse_disabled_deletes", "work_location"]
+__all__ = ["file_access", "lasting_location", "refuse_disabled_deletes", "work_location"]
 
 
 def file_access(given: Given, settings: Settings) -> tuple[Settings, FileAccess]:
@@ -62,6 +62,12 @@ def work_location(
     else:
         with tempfile.TemporaryDirectory(prefix="lakesweep-nessie-") as folder:
             yield Location.parse(f"file://{Path(folder).resolve()}")
+
+
+def lasting_location(given: Given) -> Location:
+    """The folder for the record of collected files, which later runs need even where nothing else of a run stays."""
+    wanted = given.read("work_location", Location.parse)
+    return wanted or Location.parse(f"file://{_state_folder(os.environ)}")
 
 
 def _is_on_this_machine(spark: SparkSettings) -> bool:

@@ -29,6 +29,7 @@ class NessieContext:
     storage: StorageOptions
     work: Location
     phases: Phases
+    collected: Location | None = None  # where the record of collected files lies; None: in `work`
     clock: Callable[[], datetime] = field(default=utc_now)
     most_tasks: int = 200
     files_in_flight: int = 32  # metadata files or manifests that one task reads at the same time
@@ -43,6 +44,11 @@ class NessieContext:
     def target(self) -> Target:
         """Our own folder, as work functions are told of it."""
         return Target(self.work, self.storage)
+
+    @property
+    def record_of_collected(self) -> Target:
+        """The folder with the names of metadata files that sweeps deleted, which outlives every live set."""
+        return Target(self.collected or self.work, self.storage)
 
     @property
     def store(self) -> ObjectStore:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,13 +18,14 @@ from lakesweep.runs.nessie.ages import newest_recorded
 from lakesweep.runs.nessie.catalog_now import CatalogNow
 from lakesweep.runs.nessie.clocks import assert_stores_agree
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
-from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live
+from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live, refuse_bad_manifests
 from lakesweep.runs.nessie.records import (
     NOT_REVERIFIED,
     find_record,
     finished,
     new_record,
     save_record,
+    with_notices,
     with_sweep,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
@@ -60,7 +62,7 @@ def delete_deferred(
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
     record = new_record(context, live_set, facts, FLOW, cutoff)
     found = read_grounds(context, live_set, facts, request)
-    record = record.noted(*found.grounds.live.notes())
+    record = with_notices(record, found.grounds.live)
     folder = SetFolder(live_set.id)
     purpose = f"deferred deletes of {live_set.id}"
     swept = Swept()
@@ -108,6 +110,9 @@ def delete_deferred(
             cutoff=cutoff,
             references=found.references(),
             catalog=catalog,
+            refuse_bad=partial(
+                refuse_bad_manifests, context, found, request, "No further file was deleted."
+            ),
             renew_lease=lease.renew,
             note_begin=lambda: save_record(context, begun),
         )
@@ -122,7 +127,7 @@ def delete_deferred(
             if swept.may_have_deleted:
                 raise partly_swept(error, live_set, FLOW) from error
             raise
-    record = with_sweep(record, swept)
+    record = with_sweep(with_notices(record, found.grounds.live), swept)
     record = _gone_before(record, swept)
     status = RunStatus.SWEPT if total.objects else RunStatus.NOTHING_TO_DO
     record = finished(context, record, status)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
@@ -33,11 +34,11 @@ from lakesweep.runs.nessie.grounds import (
     LiveGrounds,
     read_grounds,
     read_newly_live,
-    refuse_problems,
+    refuse_bad_manifests,
 )
 from lakesweep.runs.nessie.judging import Judged, judge_files
 from lakesweep.runs.nessie.listing import Listed, list_base_folders
-from lakesweep.runs.nessie.live_files import LiveFiles, name_owners
+from lakesweep.runs.nessie.live_files import FULLER, LiveFiles
 from lakesweep.runs.nessie.plan import find_plan, planned_parts, save_plan
 from lakesweep.runs.nessie.records import (
     NOT_REVERIFIED,
@@ -45,6 +46,7 @@ from lakesweep.runs.nessie.records import (
     finished,
     new_record,
     save_record,
+    with_notices,
     with_sweep,
     with_verdicts,
 )
@@ -157,7 +159,7 @@ class _Expiry:
         """What is live; refuses what can't be read, and a work location that a table owns."""
         found = read_grounds(self._context, self._live_set, self._facts, self._request)
         self._is_place_checked = True
-        self._record = self._record.noted(*found.grounds.live.notes())
+        self._record = with_notices(self._record, found.grounds.live)
         self._context.live_sets.add_base_locations(
             self._live_set.id,
             (
@@ -221,16 +223,11 @@ class _Expiry:
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if v != "gone"
             )
         if judged.fuller_manifests:
-            self._record = self._record.noted(
-                f"{len(judged.fuller_manifests)} manifests have more entries than their manifest lists say, and all of "
-                f"them count (for example {min(judged.fuller_manifests)})"
-            )
-        refuse_problems(
-            context,
-            found.grounds.live,
-            name_owners(context, found.grounds.live, judged.bad_manifests),
-            self._request.give_up,
+            found.grounds.live.notices[FULLER] = judged.fuller_manifests
+        refuse_bad_manifests(
+            context, found, self._request, "Nothing was deleted.", judged.bad_manifests
         )
+        self._record = with_notices(self._record, found.grounds.live)
         examples = {"odd names": list(listed.untouchable)} if listed.untouchable else {}
         self._record = with_verdicts(self._record, listed.seen, judged, listed.protected, examples)
         return listed, judged
@@ -341,9 +338,17 @@ class _Expiry:
             cutoff=self._cutoff,
             references=references,
             catalog=catalog,
+            refuse_bad=partial(
+                refuse_bad_manifests,
+                context,
+                found,
+                self._request,
+                "No further file was deleted.",
+            ),
             renew_lease=lease.renew,
             note_begin=lambda: save_record(context, begun),
         ).run(self._swept)
+        self._record = with_notices(self._record, found.grounds.live)
         record = with_sweep(self._record, self._swept)
         refuse_incomplete(self._swept, self._live_set)
         status = RunStatus.SWEPT if parts else RunStatus.NOTHING_TO_DO

@@ -40,9 +40,8 @@ def find_base_folders(live: LiveFiles) -> tuple[list[BaseFolder], list[Problem]]
         try:
             location = without_links(location_of(spelled))
             if not location.key:
-                # Not to be given up either: all other tables lie below it.
-                why = f"{', '.join(owners)} would take whatever else lies in this whole store for garbage"
-                problems.append(Problem(spelled, "base location", why))
+                why = "a table there would take whatever else lies in this whole store for garbage"
+                problems.append(Problem(spelled, "base location", why, owners))
                 continue
             fold(spelled)
         except (ConfigError, FormatError) as error:
@@ -85,14 +84,21 @@ class Grounds:
         unknown = self.unknown_tables(tables_seen)
         folded_bases = {fold(uri) for uri in bases}
         dropped = [uri for uri in _real(self._dropped_tables()) if fold(uri) not in folded_bases]
+        given_up = list(_real(self.given_up))
         return FolderIndex.of(
             [
+                # Not what lies in the folder of another table that is known, but for places where tables keep files.
+                *((uri, GIVEN_UP) for uri in given_up),
                 *((uri, DROPPED_TABLE) for uri in dropped),
                 *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind == ICEBERG),
                 *((uri, "") for uri in bases),
             ],
             overruling=[
-                *((uri, GIVEN_UP) for uri in _real(self.given_up)),
+                *(
+                    (f"{uri}/{inner}", GIVEN_UP)
+                    for uri in given_up
+                    for inner in ("data", "metadata")
+                ),
                 *((uri, OTHER_KIND) for uri in _real(other_folders([*self.others, *others_now]))),
                 # Their logs may name any file below their folder, also one below an Iceberg table's.
                 *((t.folder, f"of a {t.kind} table") for t in unknown if t.kind != ICEBERG),

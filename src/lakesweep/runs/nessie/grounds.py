@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.file_names import fold, is_below
-from lakesweep.domain.live_sets import LiveSet, MarkFacts
+from lakesweep.domain.head_contents import HeadContents
+from lakesweep.domain.live_sets import LiveSet, LiveSetStatus, MarkFacts
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import ConfigError
 from lakesweep.runs.nessie.context import NessieContext
@@ -19,8 +20,9 @@ from lakesweep.runs.nessie.live_files import (
     read_live_files,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.work.metadata import NAMED_SCHEMA
-from lakesweep.runs.nessie.work.places import table_folder
+from lakesweep.runs.nessie.work.collected import find_collected
+from lakesweep.runs.nessie.work.metadata import MISSING, NAMED_SCHEMA
+from lakesweep.runs.nessie.work.places import Unreadable, table_folder
 from lakesweep.runs.nessie.work.problems import Problem, refuse_unreadable
 from lakesweep.runs.nessie.work.references import (
     CANARY,
@@ -32,6 +34,7 @@ from lakesweep.runs.nessie.work.references import (
 )
 
 _MOST_CANARIES = 1000
+_COLLECTED = "{}s of old commits are missing, as earlier sweeps collected them: these states can't be read any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,7 @@ class LiveGrounds:
 
     states: Sequence[DistinctContent]
     grounds: Grounds
+    heads: HeadContents | None  # None: nobody knows which contents are at heads
 
     @property
     def known(self) -> set[tuple[str, int]]:
@@ -69,8 +73,9 @@ def read_grounds(
     _refuse_unknown(request.give_up, states, live_set)
     live = read_live_files(context, states, all_snapshots=request.keep_all_snapshots)
     bases, bad_bases = find_base_folders(live)
-    refuse_problems(context, live, [*live.problems, *bad_bases], request.give_up)
-    given_up = _locations_given_up(context, live_set, live, states, request.give_up)
+    heads = facts.head_contents if facts is not None else None
+    refuse_problems(context, live, [*live.problems, *bad_bases], request, heads)
+    given_up = _locations_given_up(context, live, states, request.give_up)
     grounds = Grounds(
         bases=bases,
         live=live,
@@ -81,23 +86,46 @@ def read_grounds(
     if facts is not None and facts.dropped:
         grounds = _with_dropped(context, grounds, facts)
     _refuse_own_files_below(context, grounds)
-    return LiveGrounds(states, grounds)
+    return LiveGrounds(states, grounds, heads)
 
 
 def refuse_problems(
-    context: NessieContext, live: LiveFiles, problems: Sequence[Problem], give_up: frozenset[str]
+    context: NessieContext,
+    live: LiveFiles,
+    problems: Sequence[Problem],
+    request: ExpireRequest,
+    heads: HeadContents | None,
+    undone: str = "Nothing was deleted.",
 ) -> None:
-    """End the run unless every unreadable file is needed only by contents that the user gave up."""
-    if all(_is_given_up(problem, give_up) for problem in problems):
+    """End the run unless each unreadable file is needed only by contents that the user gave up, or was collected.
+
+    A file that is missing where no head needs it, and is on the record of our own sweeps, has been collected.
+    """
+    if not _unsettled(context, live, problems, request, heads):
         return
     # One look names them all, so that nobody repairs a catalog file by file.
     manifests = live.manifest_items(LIVE)
     tasks = tasks_for(len(manifests), context.engine.slots, at_most=context.most_tasks, per_task=8)
     work = partial(find_bad_manifests, context.lake)
     rows = context.engine.collect(Scatter(manifests, work, NAMED_SCHEMA, tasks)).to_pylist()
-    bad = {row["source"]: row["value"] for row in rows}
+    bad = {r["source"]: Unreadable(r["value"], r["kind"] == MISSING) for r in rows}
     found = [*problems, *name_owners(context, live, bad)]
-    refuse_unreadable([problem for problem in found if not _is_given_up(problem, give_up)])
+    status = context.live_sets.get(request.live_set_id).status
+    name = "deferred-deletes" if status is LiveSetStatus.EXPIRY_SUCCESS else "expire"
+    command = f"lakesweep nessie {name} --live-set-id {request.live_set_id}"
+    refuse_unreadable(_unsettled(context, live, found, request, heads), command, undone)
+
+
+def refuse_bad_manifests(
+    context: NessieContext,
+    found: LiveGrounds,
+    request: ExpireRequest,
+    undone: str,
+    bad: Mapping[str, Unreadable],
+) -> None:
+    """End the run where manifests can't be read that must be."""
+    live = found.grounds.live
+    refuse_problems(context, live, name_owners(context, live, bad), request, found.heads, undone)
 
 
 def read_newly_live(
@@ -105,12 +133,38 @@ def read_newly_live(
 ) -> LiveFiles:
     """The files of contents that became live since the mark; one that can't be read stops the deletes."""
     live = read_live_files(context, states, all_snapshots=request.keep_all_snapshots)
-    refuse_problems(context, live, live.problems, request.give_up)
+    refuse_problems(context, live, live.problems, request, heads=None)
     return live
 
 
-def _is_given_up(problem: Problem, give_up: frozenset[str]) -> bool:
-    return bool(problem.content_ids) and give_up.issuperset(problem.content_ids)
+def _unsettled(
+    context: NessieContext,
+    live: LiveFiles,
+    problems: Sequence[Problem],
+    request: ExpireRequest,
+    heads: HeadContents | None,
+) -> list[Problem]:
+    """Problems of contents that were not given up, without files that our sweeps collected; those are noted."""
+    left = [
+        problem
+        for problem in problems
+        if not problem.content_ids or not request.give_up.issuperset(problem.content_ids)
+    ]
+    old = [problem for problem in left if heads is not None and _is_old(problem, heads)]
+    collected = find_collected(context.record_of_collected.open(), [p.file for p in old])
+    for problem in old:
+        if problem.file in collected:
+            live.notices.setdefault(_COLLECTED.format(problem.what), set()).add(problem.file)
+    return [problem for problem in left if problem.file not in collected]
+
+
+def _is_old(problem: Problem, heads: HeadContents) -> bool:
+    """Whether a file is missing and only contents that no reference has at its head need it."""
+    return (
+        problem.is_missing
+        and bool(problem.sources)
+        and not any(source in heads for source in problem.sources)
+    )
 
 
 def _refuse_unknown(
@@ -127,20 +181,25 @@ def _refuse_unknown(
 
 def _locations_given_up(
     context: NessieContext,
-    live_set: LiveSet,
     live: LiveFiles,
     states: Sequence[DistinctContent],
     give_up: frozenset[str],
 ) -> tuple[str, ...]:
-    """Every folder that a content given up could own: what its metadata says, and where its metadata lies."""
+    """Every folder that a content given up could own: what its metadata says or said, and where its metadata lies."""
     if not give_up:
         return ()
     folders = {
         table_folder(location) for content_id, _, location, _ in states if content_id in give_up
     }
     folders |= {base for content_id, base in live.base_locations() if content_id in give_up}
-    recorded = context.live_sets.base_locations(live_set.id)
-    folders |= {base for content_id, base in recorded if content_id in give_up}
+    for earlier in context.live_sets.all():
+        recorded = context.live_sets.base_locations(earlier.id)
+        folders |= {base for content_id, base in recorded if content_id in give_up}
+    folders |= {
+        folder
+        for folder, sources in live.earlier.items()
+        if not give_up.isdisjoint(live.owners_of(sources))
+    }
     return tuple(sorted(folders))
 
 
@@ -158,7 +217,10 @@ def _with_dropped(context: NessieContext, grounds: Grounds, facts: MarkFacts) ->
 
 def _refuse_own_files_below(context: NessieContext, grounds: Grounds) -> None:
     """A listing of a base location must not find our own files there."""
-    ours = {"--work-location": context.work.uri}
+    ours = {
+        "--work-location": context.work.uri,
+        "the record of collected files": context.record_of_collected.namespace.uri,
+    }
     database = context.live_sets.local_file
     if database is not None:
         ours["the database of live sets"] = database

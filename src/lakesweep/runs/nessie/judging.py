@@ -19,6 +19,7 @@ from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.work import candidates as cand
 from lakesweep.runs.nessie.work import references as refs
 from lakesweep.runs.nessie.work.candidates import read_candidates
+from lakesweep.runs.nessie.work.places import Unreadable
 from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.nessie.work.references import (
     ManifestItem,
@@ -46,7 +47,9 @@ class Judged:
     garbage: list[Part]
     live: list[Part]  # rows that turned out to be live, where the judge was told to keep them
     protections: dict[str, tuple[Tally, str]]  # word → how much, and an example
-    bad_manifests: dict[str, str]  # path → why it can't be read; then nothing else here may be used
+    bad_manifests: dict[
+        str, Unreadable
+    ]  # where they must be readable, nothing else here may be used
     fuller_manifests: set[str]  # those with more entries than their lists promise
 
 
@@ -105,7 +108,11 @@ def _add_up(met: pa.Table, references: Sequence[ReferenceItem], parts: Sequence[
         garbage=parts_in(met, "garbage_parts"),
         live=parts_in(met, "live_parts"),
         protections=_protections(met),
-        bad_manifests={manifests[r["item"]]: r["problem"] for r in counts if r["problem"]},
+        bad_manifests={
+            manifests[r["item"]]: Unreadable(r["problem"], r["is_missing"])
+            for r in counts
+            if r["problem"]
+        },
         fuller_manifests={manifests[r["item"]] for r in counts if r["is_fuller"]},
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,10 +21,13 @@ from lakesweep.runs.nessie.work.metadata import (
     read_manifest_lists,
     read_metadata,
 )
+from lakesweep.runs.nessie.work.places import Unreadable
 from lakesweep.runs.nessie.work.problems import Problem
 from lakesweep.runs.nessie.work.references import ManifestItem, NamedFiles
 
 _FILES_PER_ITEM = 5_000
+
+FULLER = "manifests have more entries than their manifest lists say, and all of them count"
 
 
 @dataclass(slots=True)
@@ -33,9 +36,9 @@ class LiveFiles:
 
     owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
     bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
-    earlier: set[str] = field(
-        default_factory=set
-    )  # folders in which these tables kept metadata before
+    earlier: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # folders in which these tables kept metadata before → metadata files
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
     totals: dict[str, int] = field(default_factory=dict)  # manifest list → files promised
@@ -66,6 +69,11 @@ class LiveFiles:
     def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
         """The contents that these metadata files belong to."""
         return tuple(sorted({owner for source in sources for owner in self.owners[source]}))
+
+    def problem(self, file: str, what: str, why: Unreadable, sources: Iterable[str]) -> Problem:
+        """A file that can't be read, and all that need it: `sources` are the metadata files that lead to it."""
+        named_by = tuple(sorted(sources))
+        return Problem(file, what, why.why, self.owners_of(named_by), named_by, why.is_missing)
 
     def notes(self) -> list[str]:
         """What a run's record says about odd files, each kind once with an example."""
@@ -106,9 +114,9 @@ def read_live_files(
         lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
         for row in _rows(context, lists, partial(read_manifest_lists, context.lake)):
             path, value = row["source"], row["value"]
-            if row["kind"] == named.PROBLEM:
-                owners = live.owners_of(live.lists[path])
-                live.problems.append(Problem(path, named.MANIFEST_LIST, value, owners))
+            if row["kind"] in (named.PROBLEM, named.MISSING):
+                why = Unreadable(value, row["kind"] == named.MISSING)
+                live.problems.append(live.problem(path, named.MANIFEST_LIST, why, live.lists[path]))
             else:
                 promised = Promised(row["count"], row["length"])
                 live.manifests[value] = promised.at_least(live.manifests.get(value, Promised()))
@@ -117,7 +125,9 @@ def read_live_files(
     return live
 
 
-def name_owners(context: NessieContext, live: LiveFiles, bad: dict[str, str]) -> list[Problem]:
+def name_owners(
+    context: NessieContext, live: LiveFiles, bad: Mapping[str, Unreadable]
+) -> list[Problem]:
     """Problems of manifests (path → why), with the contents that need them."""
     if not bad:
         return []
@@ -125,10 +135,7 @@ def name_owners(context: NessieContext, live: LiveFiles, bad: dict[str, str]) ->
     work = partial(find_lists_naming, context.lake, frozenset(bad))
     for row in _rows(context, sorted(live.lists), work):
         sources[row["value"]] |= live.lists[row["source"]]
-    return [
-        Problem(path, named.MANIFEST, why, live.owners_of(sources[path]))
-        for path, why in bad.items()
-    ]
+    return [live.problem(path, named.MANIFEST, why, sources[path]) for path, why in bad.items()]
 
 
 def _items(
@@ -152,7 +159,7 @@ def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
         case named.BASE:
             live.bases.setdefault(value, set()).add(source)
         case named.EARLIER:
-            live.earlier.add(value)
+            live.earlier.setdefault(value, set()).add(source)
         case named.MANIFEST_LIST:
             live.lists.setdefault(value, set()).add(source)
             if row["count"] is not None:
@@ -164,9 +171,9 @@ def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
             live.others.add(value)
         case named.NOTICE:
             live.notices.setdefault(value, set()).add(source)
-        case _:
-            owners = live.owners_of([source])
-            live.problems.append(Problem(source, "metadata file", value, owners))
+        case kind:
+            why = Unreadable(value, kind == named.MISSING)
+            live.problems.append(live.problem(source, "metadata file", why, [source]))
 
 
 def _rows(context: NessieContext, items: Sequence[object], work: Work) -> Iterator[dict[str, Any]]:

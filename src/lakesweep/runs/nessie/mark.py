@@ -12,6 +12,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.cutoff_policies import CutoffPolicies
+from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.live_sets import (
     DroppedTable,
     LiveSetId,
@@ -80,6 +81,7 @@ def mark_live(
             heads=found.heads,
             others=found.others,
             dropped=found.dropped,
+            head_contents=HeadContents.of(found.head_locations),
         )
         finished = clock()
         live_sets.finish_identify(live_set_id, finished, facts)

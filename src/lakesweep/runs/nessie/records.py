@@ -12,6 +12,7 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import Judged
+from lakesweep.runs.nessie.live_files import LiveFiles
 from lakesweep.runs.nessie.plan import WHAT
 from lakesweep.runs.nessie.sweep import Swept
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
@@ -63,6 +64,11 @@ def with_verdicts(
     }
     named = {word: [example] for word, (_, example) in judged.protections.items()}
     return replace(_counted(record, tallies), protected={**named, **examples})
+
+
+def with_notices(record: RunRecord, live: LiveFiles) -> RunRecord:
+    """The record with what is odd about live files, each thing once."""
+    return record.noted(*(note for note in live.notes() if note not in record.notes))
 
 
 def with_sweep(record: RunRecord, swept: Swept) -> RunRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -20,6 +20,7 @@ from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import judge_files
 from lakesweep.runs.nessie.work.deletion import FileDeletion
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
+from lakesweep.runs.nessie.work.places import Unreadable
 from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.nessie.work.references import GoneFiles, ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
@@ -74,6 +75,7 @@ class FileSweep:
     cutoff: datetime
     references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
     catalog: CatalogNow | None
+    refuse_bad: Callable[[Mapping[str, Unreadable]], None]  # manifests that must be readable
     renew_lease: Callable[[], datetime]  # the store's time of it; raises when the lease was lost
     note_begin: Callable[[], None]
 
@@ -140,13 +142,7 @@ class FileSweep:
             tallies = judged.tallies
             step.items = tallies["garbage"].objects
             step.said = f"{tallies['garbage']} still garbage, {tallies['live']} live again"
-        if judged.bad_manifests:
-            raise UnsafeToSweepError(
-                "Manifests could not be read again: "
-                + "; ".join(f"{p}: {why}" for p, why in sorted(judged.bad_manifests.items())[:20])
-                + ". No further file was deleted.",
-                kind="unreadable",
-            )
+        self.refuse_bad(judged.bad_manifests)
         if is_first:
             swept.done_before = tallies["gone"]
         swept.revived = tallies["live"]
@@ -177,6 +173,7 @@ class FileSweep:
             self.context.target,
             LedgerFolders(ledger=folder.ledger, deleted=folder.gone),
             protection,
+            self.context.record_of_collected,
         )
         tasks = tasks_for(len(chunks), self.context.engine.slots, at_most=self.context.most_tasks)
         rows = self.context.engine.collect(Scatter(chunks, deletion, DELETED_SCHEMA, tasks))

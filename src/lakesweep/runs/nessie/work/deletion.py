@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakesweep.domain.location import Location
+from lakesweep.runs.nessie.work.collected import CollectedNames
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.nessie.work.places import Lake, location_of, split_file
 from lakesweep.runs.nessie.work.protection import FolderIndex
@@ -29,6 +30,7 @@ class FileDeletion:
     work: Target
     folders: LedgerFolders
     protection: FolderIndex
+    collected: Target  # where the record of deleted metadata lies
 
     def __call__(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
         """Work function: deletes, writes the ledger, returns counts by outcome."""
@@ -46,7 +48,15 @@ class FileDeletion:
         rows = part.slice(chunk.start, chunk.rows)
         uris = rows.column("uri").to_pylist()
         sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
+        collected = CollectedNames(self.collected.open(), chunk.name)
+        collected.write(uris)
         outcomes = self._outcomes(rows, deadline)
+        gone = (
+            uri
+            for uri, (outcome, _) in zip(uris, outcomes, strict=True)
+            if outcome in deleting.DONE
+        )
+        collected.write(gone)
         deleting.write_outcomes(store, self.folders, chunk, uris, sizes, outcomes)
         return deleting.outcome_counts(chunk, deleting.add_up(uris, sizes, outcomes))
 

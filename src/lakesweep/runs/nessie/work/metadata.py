@@ -21,7 +21,7 @@ from lakesweep.runs.nessie.work.places import Lake, Unreadable, table_folder
 # What a row of a work function says of the file `source`.
 BASE, EARLIER = "base", "earlier folder"
 MANIFEST_LIST, MANIFEST, FILE = "manifest list", "manifest", "file"
-PROBLEM, NOTICE = "problem", "notice"
+PROBLEM, MISSING, NOTICE = "problem", "missing", "notice"
 
 # Notices: what is odd about a file and stops nothing.
 UNLISTED_SNAPSHOT = (
@@ -58,7 +58,7 @@ def read_metadata(lake: Lake, items: Iterator[MetadataItem]) -> Iterator[pa.Reco
     rows = _Rows()
     for location, data in lake.read_many(wanted):
         if isinstance(data, Unreadable):
-            rows.add(location, PROBLEM, data.why)
+            rows.add_unreadable(location, data)
         else:
             try:
                 _name_files(wanted[location], data, counted, rows)
@@ -109,7 +109,7 @@ def read_manifest_lists(lake: Lake, items: Iterator[ListItem]) -> Iterator[pa.Re
     rows = _Rows()
     for path, data in lake.read_many(wanted):
         if isinstance(data, Unreadable):
-            rows.add(path, PROBLEM, data.why)
+            rows.add_unreadable(path, data)
             continue
         try:
             listed = read_manifest_list(data, path)
@@ -197,6 +197,9 @@ class _Rows:
         length: int | None = None,
     ) -> None:
         self._rows.append((source, kind, value, count, length))
+
+    def add_unreadable(self, source: str, found: Unreadable) -> None:
+        self.add(source, MISSING if found.is_missing else PROBLEM, found.why)
 
     def full(self) -> Iterator[pa.RecordBatch]:
         """A batch, when enough has come together."""

@@ -23,6 +23,7 @@ class Unreadable:
     """A live file that can't be read: as long as nobody knows what it names, nothing may be deleted."""
 
     why: str
+    is_missing: bool = False  # it is not there; any other trouble is doubt of another kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,10 @@ class Lake:
         try:
             folder, name = split_file(location_of(uri))
             return self.open(folder).read_exactly(name)
+        except ObjectNotFoundError as error:
+            return Unreadable(error.message, is_missing=True)
         except (
             ConfigError,
-            ObjectNotFoundError,
             StorageDeniedError,
             UnsupportedStoreError,
         ) as error:

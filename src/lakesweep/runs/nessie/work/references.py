@@ -19,7 +19,7 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
-from lakesweep.runs.nessie.work.metadata import NAMED_SCHEMA, PROBLEM
+from lakesweep.runs.nessie.work.metadata import MISSING, NAMED_SCHEMA, PROBLEM
 from lakesweep.runs.nessie.work.places import Lake, Unreadable, location_of, without_links
 from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.target import Target
@@ -34,6 +34,7 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("files", pa.int64(), nullable=False),  # live entries read
         pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
         pa.field("problem", pa.string(), nullable=False),
+        pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
         pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
     ]
 )
@@ -112,9 +113,15 @@ def find_bad_manifests(lake: Lake, items: Iterator[ManifestItem]) -> Iterator[pa
     wanted = {item.path: item for item in items}
     bad = []
     for path, data in lake.read_many(wanted):
-        files = live_files(wanted[path], data)
-        if isinstance(files, Unreadable):
-            bad.append({"source": path, "kind": PROBLEM, "value": files.why, "count": None})
+        found = live_files(wanted[path], data)
+        if isinstance(found, ManifestFiles):
+            try:
+                hash_files(found.files)
+                continue
+            except FormatError as error:  # a file name that may mean any place
+                found = Unreadable(error.message)
+        kind = MISSING if found.is_missing else PROBLEM
+        bad.append({"source": path, "kind": kind, "value": found.why})
     yield pa.RecordBatch.from_pylist(bad, schema=NAMED_SCHEMA)
 
 
@@ -183,7 +190,7 @@ class _Emitter:
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
         files = live_files(item, data)
         if isinstance(files, Unreadable):
-            self._count(item.name, item.kind, 0, 0, files.why)
+            self._count(item.name, item.kind, 0, 0, files)
             return
         self._read.append((item, files))
         self._names += len(files.files)
@@ -222,7 +229,7 @@ class _Emitter:
         try:
             yield from self.item(item.name, item.kind, one.files, _is_fuller(item, one))
         except FormatError as error:  # a file name that may mean any place
-            self._count(item.name, item.kind, 0, 0, error.message)
+            self._count(item.name, item.kind, 0, 0, Unreadable(error.message))
 
     def _add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
         self._waiting.setdefault(kind, []).append(hashes)
@@ -241,7 +248,7 @@ class _Emitter:
         kind: int,
         files: int,
         sent: int,
-        problem: str = "",
+        problem: Unreadable | None = None,
         *,
         is_fuller: bool = False,
     ) -> None:
@@ -251,7 +258,8 @@ class _Emitter:
                 "kind": kind,
                 "files": files,
                 "sent": sent,
-                "problem": problem,
+                "problem": problem.why if problem else "",
+                "is_missing": problem is not None and problem.is_missing,
                 "is_fuller": is_fuller,
             }
         )
