@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,18 @@ from obstore.store import AzureStore
 
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
-from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageDeniedError, ThrottledError
+from lakesweep.errors import (
+    LakesweepError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    ThrottledError,
+    UnsupportedStoreError,
+)
+from lakesweep.storage.azure_sign import authorised_get
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
+from lakesweep.storage.own_pages import azure_pages, with_query
 from lakesweep.storage.parallel import ordered_parallel
+from lakesweep.storage.s3_pages import Page
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
@@ -76,6 +85,21 @@ class AzureBackend(CloudBackend):
     def _clients(self) -> Clients:
         endpoint = self._options.azure_endpoint or self._root.endpoint
         return _clients(self._root.container, self._root.account, endpoint, self._options)
+
+    def _own_pages(
+        self, error: UnsupportedStoreError, prefix: str, delimiter: str
+    ) -> Iterator[Page]:
+        root, options = self._root, self._options
+        endpoint = root.endpoint or f"https://{root.account}.blob.core.windows.net"
+
+        def authorise(query: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+            url = with_query(f"{endpoint}/{root.container}", query)
+            authorised = authorised_get(url, root.account, options)
+            if authorised is None:
+                raise error
+            return authorised
+
+        return azure_pages(authorise, self._base, prefix, delimiter, options)
 
     @property
     def delete_batch_size(self) -> int:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import obstore
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,11 +17,17 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
-from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, StorageError
+from lakesweep.errors import (
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageError,
+    UnsupportedStoreError,
+)
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
-from lakesweep.storage.translate import obstore_errors_translated
+from lakesweep.storage.s3_pages import Page
+from lakesweep.storage.translate import ODD_KEY, obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
     NO_TERMS,
@@ -88,6 +96,40 @@ class CloudBackend:
         raise NotImplementedError
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        given = [np.empty(0, np.int64)]
+        try:
+            for batch in self._scanned(prefix, start_after):
+                given.append(_hashes(batch))
+                yield batch
+        except UnsupportedStoreError as error:
+            if error.kind != ODD_KEY:
+                raise
+            # What obstore gave before it came upon the key is not given twice. Not all stores have an order.
+            yield from self._rest_of_scan(error, prefix, start_after, np.concatenate(given))
+
+    def _rest_of_scan(
+        self,
+        error: UnsupportedStoreError,
+        prefix: str,
+        start_after: str | None,
+        given: npt.NDArray[np.int64],
+    ) -> Iterator[pa.RecordBatch]:
+        for page in self._own_pages(error, prefix, ""):
+            batch = _with_quotes(page.objects)
+            is_new = pa.array(~np.isin(_hashes(batch), given))
+            if start_after is not None:
+                is_new = pc.and_(is_new, pc.greater(batch.column("key"), start_after))
+            rest = batch.filter(is_new)
+            if rest.num_rows:
+                yield rest
+
+    def _own_pages(
+        self, error: UnsupportedStoreError, prefix: str, delimiter: str
+    ) -> Iterator[Page]:
+        """All pages below `prefix`, without obstore; raises `error` where our credentials don't allow that."""
+        raise error
+
+    def _scanned(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         # obstore's prefixes are folders; the rest of ours is compared here.
         full_prefix = self._base + prefix
         folder = full_prefix[: full_prefix.rfind("/") + 1].rstrip("/")
@@ -110,6 +152,19 @@ class CloudBackend:
                     last_key = batch.column("key")[-1].as_py()
 
     def folder(self, prefix: str) -> Folder:
+        try:
+            return self._folder(prefix)
+        except UnsupportedStoreError as error:
+            if error.kind != ODD_KEY:
+                raise
+            pages = list(self._own_pages(error, prefix, "/"))
+        folders = sorted(name for page in pages for name in page.folders)
+        batches = [_with_quotes(page.objects) for page in pages]
+        table = pa.Table.from_batches(batches).combine_chunks()
+        objects = table.to_batches()[0] if table.num_rows else empty_listing()
+        return Folder(tuple(folders), objects)
+
+    def _folder(self, prefix: str) -> Folder:
         full_prefix = self._base + prefix
         with obstore_errors_translated(f"listing {self._root.uri}/{prefix}"):
             result = obstore.list_with_delimiter(
@@ -271,6 +326,16 @@ def _quoted(etags: pa.StringArray) -> pa.StringArray:
     """Etags as a look-up gives them; some listings leave the quotes out."""
     quoted = pc.binary_join_element_wise('"', etags, '"', "")
     return pc.if_else(pc.starts_with(etags, '"'), etags, quoted)
+
+
+def _with_quotes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    etags = _quoted(batch.column("etag"))
+    return batch.set_column(3, LISTING_SCHEMA.field("etag"), etags)
+
+
+def _hashes(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The keys' hashes. Two keys with one hash would at worst leave an object out, and what isn't listed is kept."""
+    return np.fromiter(map(hash, batch.column("key").to_pylist()), np.int64, batch.num_rows)
 
 
 class _Counted:

@@ -5,25 +5,19 @@ Only `lakesweep doctor` asks; deleting itself is the same either way.
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import format_datetime
 from enum import Enum
-from urllib.parse import urlsplit
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError
+from lakesweep.storage.azure_sign import authorised_get
 from lakesweep.storage.s3_xml import local_name, parsed_xml
 from lakesweep.storage.store import ObjectStore
 
 __all__ = ["Finality", "Kept", "how_final_are_deletes"]
 
-_AZURE_VERSION = "2021-12-02"
 _SERVICE_PROPERTIES = "restype=service&comp=properties"
 
 
@@ -80,17 +74,12 @@ def _s3_versioning(bucket: str, options: StorageOptions) -> Finality:
 
 
 def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> Finality:
-    url = f"{endpoint}/?{_SERVICE_PROPERTIES}"
-    headers = {"x-ms-version": _AZURE_VERSION}
-    if options.azure_account_key:
-        headers["x-ms-date"] = format_datetime(datetime.now(UTC), usegmt=True)
-        headers["Authorization"] = _shared_key(url, account, headers, options.azure_account_key)
-    elif options.azure_sas_token:
-        url += "&" + options.azure_sas_token.lstrip("?")
-    else:
+    authorised = authorised_get(f"{endpoint}/?{_SERVICE_PROPERTIES}", account, options)
+    if authorised is None:
         return Finality(
             Kept.UNKNOWN, "soft delete can be asked for with an account key or a SAS token only"
         )
+    url, headers = authorised
     request = urllib.request.Request(url, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=options.request_timeout_seconds) as reply:
@@ -110,16 +99,6 @@ def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> 
         days = values.get("Days", "some")
         return Finality(Kept.KEPT, f"soft delete keeps deleted blobs of {account} for {days} days")
     return Finality(Kept.NOT_KEPT, f"soft delete is off in {account}")
-
-
-def _shared_key(url: str, account: str, headers: dict[str, str], key: str) -> str:
-    """Azure's SharedKey signature of a GET of the account's properties."""
-    own = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
-    resource = f"/{account}{urlsplit(url).path}\ncomp:properties\nrestype:service"
-    # The method, eleven standard headers that we don't send, then ours.
-    signed = "GET" + "\n" * 12 + own + resource
-    digest = hmac.digest(base64.b64decode(key), signed.encode(), hashlib.sha256)
-    return f"SharedKey {account}:{base64.b64encode(digest).decode()}"
 
 
 def _text_of(content: bytes, name: str, what: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,11 @@ from lakesweep.errors import (
     PreconditionError,
     StorageDeniedError,
     ThrottledError,
+    UnsupportedStoreError,
 )
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
+from lakesweep.storage.own_pages import google_pages, with_query
+from lakesweep.storage.s3_pages import Page
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
@@ -32,6 +35,13 @@ def gcs_backend(root: Location, options: StorageOptions) -> GcsBackend:
     return GcsBackend(root, options)
 
 
+def _base_url(options: StorageOptions) -> str:
+    endpoint = options.gcs_endpoint
+    if not endpoint:
+        return "https://storage.googleapis.com"
+    return endpoint.rstrip("/") if "://" in endpoint else f"http://{endpoint}"
+
+
 def _given_token(token: str) -> Callable[[], GCSCredential]:
     return lambda: {"token": token, "expires_at": None}
 
@@ -42,7 +52,7 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
     endpoint = options.gcs_endpoint
     if endpoint:
         # An emulator is reached through a key that names its address and asks for no token.
-        key = {"gcs_base_url": endpoint if "://" in endpoint else f"http://{endpoint}"}
+        key = {"gcs_base_url": _base_url(options)}
         config["service_account_key"] = json.dumps(
             {
                 **key,
@@ -79,6 +89,24 @@ class GcsBackend(CloudBackend):
     @property
     def _clients(self) -> Clients:
         return _clients(self._root.container, self._options)
+
+    def _own_pages(
+        self, error: UnsupportedStoreError, prefix: str, delimiter: str
+    ) -> Iterator[Page]:
+        url = f"{_base_url(self._options)}/{self._root.container}"
+        if self._options.gcs_endpoint:
+            headers = {}
+        elif self._options.gcs_token:
+            headers = {"Authorization": f"Bearer {self._options.gcs_token}"}
+        else:
+            raise error
+        return google_pages(
+            lambda query: (with_query(url, query), headers),
+            self._base,
+            prefix,
+            delimiter,
+            self._options,
+        )
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         # obstore carries no condition, so the terms' etags were only looked at.

@@ -136,8 +136,9 @@ def _from_text(text: str, what: str, *, is_missing: bool) -> LakesweepError:
         return ObjectNotFoundError(f"{what} failed: there is no such object.")
     if status is None and _UNPARSED_PATH in text:
         return UnsupportedStoreError(
-            f"{what} came upon a key that obstore can't carry: {scrubbed(text)}. Nothing was done; rename or "
-            "remove that object.",
+            f"{what} came upon a key that obstore can't carry: {scrubbed(text)}. Nothing was done. Rename or "
+            "remove that object, or give a credential that lists it without obstore (an Azure account key or SAS token, a "
+            "Google access token as gcs_token).",
             kind=ODD_KEY,
         )
     if status is None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import http.client
 import shutil
-import urllib.request
-from collections.abc import Sequence
+import urllib.parse
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -52,21 +53,33 @@ class AzuriteServer(ServerProcess):
 
     def make_container(self, container: str) -> str:
         """Create a container (3 letters or more) and return its URI."""
+        self._put(f"/{container}", "restype=container", b"", {})
+        return f"{self.endpoint}/{container}"
+
+    def put_blob(self, container: str, key: str, data: bytes) -> None:
+        """Write a blob of any name, those that our client can't carry too."""
+        path = f"/{container}/{urllib.parse.quote(key)}"
+        self._put(path, "", data, {"x-ms-blob-type": "BlockBlob"})
+
+    def _put(self, path: str, query: str, data: bytes, own: Mapping[str, str]) -> None:
         date = format_datetime(datetime.now(UTC), usegmt=True)
-        headers = {"x-ms-date": date, "x-ms-version": _API_VERSION}
+        headers = {"x-ms-date": date, "x-ms-version": _API_VERSION, **own}
         canonical_headers = "".join(f"{name}:{value}\n" for name, value in sorted(headers.items()))
         # On an emulator the account stands in the path too, so it comes twice.
-        resource = f"/{self.account}/{self.account}/{container}\nrestype:container"
-        # PUT, eleven empty standard headers (no Content-Length when zero), then ours.
-        to_sign = "PUT" + "\n" * 12 + canonical_headers + resource
+        resource = f"/{self.account}/{self.account}{path}"
+        if query:
+            resource += "\n" + query.replace("=", ":")
+        # PUT, eleven standard headers that are empty but for the length (which is left out when zero), then ours.
+        length = str(len(data)) if data else ""
+        to_sign = f"PUT\n\n\n{length}" + "\n" * 9 + canonical_headers + resource
         key = base64.b64decode(self.account_key)
         digest = hmac.digest(key, to_sign.encode(), hashlib.sha256)
         signature = base64.b64encode(digest).decode()
-        request = urllib.request.Request(
-            f"{self.endpoint}/{container}?restype=container",
-            method="PUT",
-            headers=headers | {"Authorization": f"SharedKey {self.account}:{signature}"},
-        )
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=30):
-            return f"{self.endpoint}/{container}"
+        # Not urllib, which would make another path of an odd one.
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        headers |= {"Authorization": f"SharedKey {self.account}:{signature}"}
+        connection.request("PUT", f"/{self.account}{path}?{query}", data, headers)
+        reply = connection.getresponse()
+        if reply.status != http.client.CREATED:
+            raise OSError(f"Azurite answered {reply.status}: {reply.read()[:200]!r}")
+        connection.close()

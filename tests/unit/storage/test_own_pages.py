@@ -1,0 +1,164 @@
+"""Listings of Azure and Google with a key that obstore can't carry: read by ourselves, every key once and unchanged."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import StorageDeniedError, StorageError
+from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage.own_pages import read_azure_page
+
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+WHEN = "Fri, 02 Jan 2026 03:04:05 GMT"
+SAME = "2026-01-02T03:04:05Z"
+
+
+def blob(name: str, more: str = "", encoded: str = "") -> str:
+    return (
+        f"<Blob><Name{encoded}>{name}</Name><Properties><Last-Modified>{WHEN}</Last-Modified><Etag>0x1</Etag>"
+        f"<Content-Length>3</Content-Length><Content-Type>x</Content-Type>{more}</Properties></Blob>"
+    )
+
+
+def azure_page(*entries: str, marker: str = "") -> str:
+    return (
+        '<?xml version="1.0" encoding="utf-8"?><EnumerationResults ContainerName="c"><Blobs>'
+        f"{''.join(entries)}</Blobs><NextMarker>{marker}</NextMarker></EnumerationResults>"
+    )
+
+
+def google_page(*names: str, token: str = "") -> str:
+    rows = "".join(
+        f"<Contents><Key>{name}</Key><LastModified>{SAME}</LastModified><ETag>e</ETag><Size>3</Size></Contents>"
+        for name in names
+    )
+    more = f"<NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    said = "true" if token else "false"
+    return (
+        f"<ListBucketResult><KeyCount>{len(names)}</KeyCount><IsTruncated>{said}</IsTruncated>{rows}{more}"
+        "</ListBucketResult>"
+    )
+
+
+@contextmanager
+def answering(pages: dict[str, str], statuses: list[int]) -> Iterator[str]:
+    """A server on loopback whose answer is the page of the marker asked for; `statuses` come first."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            query = parse_qs(urlsplit(self.path).query)
+            asked = query.get("marker") or query.get("continuation-token") or [""]
+            # obstore asks with a user agent of its own.
+            is_ours = "object_store" not in self.headers.get("user-agent", "")
+            status = statuses.pop(0) if statuses and is_ours else 200
+            content = pages[asked[0]].encode() if status == 200 else b""
+            self.send_response(status)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing is printed."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+# More than obstore gathers before it gives anything.
+MANY = [f"n/a{number:04}" for number in range(1500)]
+AZURE = {
+    "": azure_page(*(blob(f"r/{n}") for n in MANY), marker="2"),
+    "2": azure_page(blob("r/n//x")),
+}
+GOOGLE = {"": google_page(*(f"r/{n}" for n in MANY), token="2"), "2": google_page("r/n//x")}
+WHOLE = [*((name, False) for name in MANY), ("n//x", True)]
+
+
+@contextmanager
+def opened(kind: str, statuses: list[int], **credentials: str) -> Iterator[ObjectStore]:
+    quick = {"first_pause_seconds": 0.001, "transient_retries": 1}
+    with answering(AZURE if kind == "azure" else GOOGLE, statuses) as url:
+        if kind == "azure":
+            given = credentials or {"azure_account_key": KEY}
+            root = Location.parse(f"{url}/devstoreaccount1/c/r")
+            yield open_store(root, StorageOptions(**given, **quick))  # type: ignore[arg-type]
+        else:
+            options = StorageOptions(gcs_endpoint=url, **quick)  # type: ignore[arg-type]
+            yield open_store(Location.parse("gs://c/r"), options)
+
+
+def rows(store: ObjectStore, prefix: str = "") -> list[tuple[str, bool]]:
+    return [(r["key"], r["is_odd"]) for batch in store.list(prefix) for r in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("kind", ["azure", "gcs"])
+def test_every_key_is_listed_once_when_obstore_gives_up_half_way(kind: str) -> None:
+    """A part came from obstore, and is not given again."""
+    with opened(kind, []) as store:
+        assert rows(store) == WHOLE
+
+
+@pytest.mark.parametrize("kind", ["azure", "gcs"])
+def test_a_page_that_fails_for_a_moment_is_asked_for_again(kind: str) -> None:
+    """The same patience as everywhere."""
+    with opened(kind, [500, 200, 500]) as store:
+        assert rows(store) == WHOLE
+
+
+def test_a_refusal_is_told_as_one() -> None:
+    """A listing never ends early."""
+    with opened("azure", [200, 403]) as store, pytest.raises(StorageDeniedError):
+        rows(store)
+
+
+def test_a_sas_token_serves_as_well_as_a_key() -> None:
+    """It is all that stands in the address."""
+    with opened("azure", [], azure_sas_token="sv=1&sig=x") as store:
+        assert rows(store) == WHOLE
+
+
+def test_names_that_xml_can_not_carry_are_decoded() -> None:
+    """They come percent-encoded, and say so; the others are taken as they are."""
+    names = blob("r/a%0Ab", encoded=' Encoded="true"'), blob("r/a%0Ab")
+    page = read_azure_page(azure_page(*names).encode(), "r/")
+    assert page.objects.column("key").to_pylist() == ["a\nb", "a%0Ab"]
+    assert page.objects.column("is_odd").to_pylist() == [True, False]
+
+
+def test_directories_are_no_objects() -> None:
+    """An account with a hierarchical namespace lists them among the blobs; prefixes come apart."""
+    folder = "<BlobPrefix><Name>r/n//</Name></BlobPrefix>"
+    directory = blob("r/d", "<ResourceType>directory</ResourceType>")
+    page = read_azure_page(azure_page(folder, directory, blob("r/f")).encode(), "r/")
+    assert page.folders == ("n//",)
+    assert page.objects.column("key").to_pylist() == ["f"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        azure_page(blob("r/a")).replace("<NextMarker></NextMarker>", ""),
+        azure_page(blob("elsewhere/a")),
+        azure_page(blob("r/a").replace("3", "three")),
+        azure_page(blob("r/a").replace(WHEN, "yesterday")),
+        azure_page(blob("r/a"))[:-10],
+        "<Error/>",
+    ],
+)
+def test_a_page_that_is_not_whole_is_refused(content: str) -> None:
+    """What is not listed could be taken for garbage's absence; nothing is guessed."""
+    with pytest.raises(StorageError):
+        read_azure_page(content.encode(), "r/")
