@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakesweep.api import backup, collect, mark, restore, resume, sweep
+    from lakesweep.api import LoweredGuards, backup, collect, mark, restore, resume, sweep
     from lakesweep.errors import LakesweepError
     from lakesweep.runs.record import RunRecord, RunStatus
 
 __all__ = [
     "LakesweepError",
+    "LoweredGuards",
     "RunRecord",
     "RunStatus",
     "backup",

@@ -4,19 +4,24 @@ from lakesweep import collect
 record = collect(spark, "example-repo", what="committed", keep_tags=True)
 
 Options are the settings by their names (docs/reference/settings.md); what is left out comes from the environment, the
-session's Spark properties and lakectl's configuration, as on the command line. Errors are those of `lakesweep.errors`.
+session's Spark properties and lakectl's configuration, as on the command line. A name that is no option of the function is
+an error before anything is read. What lowers a guard works on the command line only, and here as `LoweredGuards`, which no
+dictionary of options can hold. Errors are those of `lakesweep.errors`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from lakesweep.errors import foreign_errors_as_ours
+from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
 from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.runs.opening import mark_request, named_mark, open_run, outside_target, sweep_request
 from lakesweep.runs.saving import run_backup, run_restore
+from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE
 from lakesweep.settings.load import load_settings
 
 if TYPE_CHECKING:
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
     from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import Settings
 
-__all__ = ["backup", "collect", "mark", "restore", "resume", "sweep"]
+__all__ = ["LoweredGuards", "backup", "collect", "mark", "restore", "resume", "sweep"]
 
 
 class Access(TypedDict, total=False):
@@ -37,7 +42,6 @@ class Access(TypedDict, total=False):
     access_key_id: str
     secret_access_key: str
     namespace_root: str
-    no_lease: str
     storage_option: Mapping[str, str]
 
 
@@ -48,7 +52,6 @@ class MarkOptions(Access, total=False):
     run: str
     mark_id: str
     min_age: str
-    unsafe_min_age: str
     keep_ref: Sequence[str]
     keep_tags: bool
     now: str
@@ -58,20 +61,38 @@ class SweepOptions(Access, total=False):
     """What a sweep may do."""
 
     max_delete_share: float
-    confirm: str
     backup_to: str
     dry_run: bool
 
 
 class CollectOptions(MarkOptions, SweepOptions, total=False):
-    """Both."""
+    """What a mark looks for, and what its sweep may do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoweredGuards:
+    """Guards that a person lowers for one call, as by the flags of the same names on the command line."""
+
+    unsafe_min_age: str | None = None
+    """The repository whose objects may go at a `min_age` below the safe one."""
+    no_lease: str | None = None
+    """The repository for which the caller vouches that no other collector runs."""
+    confirm: str | None = None
+    """The id of the one plan that may delete more than the share."""
+    max_delete_share: float | None = None
+    """The share in percent that may go without asking, also above the default."""
 
 
 def collect(
-    spark: SparkSession, repo: str, region: str | None = None, **options: Unpack[CollectOptions]
+    spark: SparkSession,
+    repo: str,
+    region: str | None = None,
+    *,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[CollectOptions],
 ) -> RunRecord:
     """Mark, plan, sweep. `spark.hadoop.lakefs.gc.do_mark`, `do_sweep` and `mark_id` of the session are honoured."""
-    settings = _settings(spark, options, region)
+    settings = _settings(spark, options, CollectOptions, guards, region)
     marking, sweeping = mark_request(settings, repo), sweep_request(settings)
     with _opened(spark, repo, settings) as context:
         if not settings.collect.do_mark:
@@ -82,34 +103,58 @@ def collect(
 
 
 def mark(
-    spark: SparkSession, repo: str, region: str | None = None, **options: Unpack[MarkOptions]
+    spark: SparkSession,
+    repo: str,
+    region: str | None = None,
+    *,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[MarkOptions],
 ) -> RunRecord:
     """Find the garbage and write the plan; delete nothing."""
-    settings = _settings(spark, options, region)
+    settings = _settings(spark, options, MarkOptions, guards, region)
     request = mark_request(settings, repo)
     with _opened(spark, repo, settings) as context:
         return run_mark(context, request)
 
 
 def sweep(
-    spark: SparkSession, repo: str, mark_id: str, **options: Unpack[SweepOptions]
+    spark: SparkSession,
+    repo: str,
+    mark_id: str,
+    *,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[SweepOptions],
 ) -> RunRecord:
     """Delete what an earlier mark planned and is garbage still; `mark_id` may be an older client's folder."""
-    return _run(spark, repo, options, lambda c, s: run_sweep(c, mark_id, sweep_request(s)))
+    settings = _settings(spark, options, SweepOptions, guards)
+    return _run(spark, repo, settings, lambda c, s: run_sweep(c, mark_id, sweep_request(s)))
 
 
 def resume(
-    spark: SparkSession, repo: str, run_id: str, **options: Unpack[SweepOptions]
+    spark: SparkSession,
+    repo: str,
+    run_id: str,
+    *,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[SweepOptions],
 ) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys."""
-    return _run(spark, repo, options, lambda c, s: run_resume(c, run_id, sweep_request(s)))
+    settings = _settings(spark, options, SweepOptions, guards)
+    return _run(spark, repo, settings, lambda c, s: run_resume(c, run_id, sweep_request(s)))
 
 
 def backup(
-    spark: SparkSession, repo: str, mark_id: str, to: str, **options: Unpack[Access]
+    spark: SparkSession,
+    repo: str,
+    mark_id: str,
+    to: str,
+    *,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[Access],
 ) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
-    return _run(spark, repo, options, lambda c, s: run_backup(c, mark_id, outside_target(s, to)))
+    settings = _settings(spark, options, Access, guards)
+    return _run(spark, repo, settings, lambda c, s: run_backup(c, mark_id, outside_target(s, to)))
 
 
 def restore(
@@ -118,13 +163,15 @@ def restore(
     mark_id: str,
     source: str,
     addresses: Collection[str] = (),
+    *,
+    guards: LoweredGuards | None = None,
     **options: Unpack[Access],
 ) -> RunRecord:
     """Put what a mark names, or only these addresses, back from a backup; every copy is verified."""
     return _run(
         spark,
         repo,
-        options,
+        _settings(spark, options, Access, guards),
         lambda c, s: run_restore(c, mark_id, outside_target(s, source), addresses),
     )
 
@@ -132,18 +179,49 @@ def restore(
 def _run(
     spark: SparkSession,
     repo: str,
-    options: Access,
+    settings: Settings,
     work: Callable[[RunContext, Settings], RunRecord],
 ) -> RunRecord:
-    settings = _settings(spark, options, None)
     with _opened(spark, repo, settings) as context:
         return work(context, settings)
 
 
-def _settings(spark: SparkSession, options: Access, region: str | None) -> Settings:
+def _settings(
+    spark: SparkSession,
+    options: Access,
+    known: type[Access],
+    guards: LoweredGuards | None,
+    region: str | None = None,
+) -> Settings:
     from lakesweep.engine.session import session_properties
 
-    return load_settings(options, spark_properties=session_properties(spark), region=region)
+    _refuse_unknown(options, known.__annotations__)
+    lowered = {} if guards is None else {k: v for k, v in asdict(guards).items() if v is not None}
+    flags = {**options, **lowered}
+    settings = load_settings(flags, spark_properties=session_properties(spark), region=region)
+    share = settings.collect.max_delete_share
+    if share > DEFAULT_MAX_DELETE_SHARE and "max_delete_share" not in lowered:
+        raise ConfigError(
+            f"max_delete_share={share:g} is above the default of {DEFAULT_MAX_DELETE_SHARE:g} % and lowers a guard. Nothing "
+            "was touched. Give it as guards=LoweredGuards(max_delete_share=…).",
+            kind="lowers-a-guard",
+        )
+    return settings
+
+
+def _refuse_unknown(options: Access, known: Collection[str]) -> None:
+    """A misspelt option would be left out without a word: `dryrun=True` would delete."""
+    for name in options:
+        if name in known:
+            continue
+        if name in {guard.name for guard in fields(LoweredGuards)}:
+            hint = f"It lowers a guard, so it is given as guards=LoweredGuards({name}=…)."
+        else:
+            near = get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"It has {', '.join(sorted(known))}."
+        raise UnknownOptionError(
+            f"This function has no option {name!r}. Nothing was touched. {hint}"
+        )
 
 
 @contextmanager

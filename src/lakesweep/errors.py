@@ -2,6 +2,7 @@
 
     LakesweepError
     ├── ConfigError                 fix the command or the settings; nothing was touched          exit 2
+    │   └── UnknownOptionError      a Python function has no such option       (also a TypeError)
     ├── CatalogError                the lakeFS or Nessie server refused or could not be reached    exit 3
     │   ├── CatalogNotFoundError    … has no such thing                      (also a LookupError)
     │   └── CatalogDeniedError      … did not allow it                   (also a PermissionError)
@@ -43,6 +44,7 @@ __all__ = [
     "StorageError",
     "ThrottledError",
     "UnexpectedError",
+    "UnknownOptionError",
     "UnsafeToSweepError",
     "UnsupportedStoreError",
 ]
@@ -73,6 +75,12 @@ class ConfigError(LakesweepError):
 
     exit_status = 2
     default_kind = "config"
+
+
+class UnknownOptionError(ConfigError, TypeError):
+    """A function of the Python API was given an option that it does not have."""
+
+    default_kind = "unknown-option"
 
 
 class CatalogError(LakesweepError):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import typing
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import lakesweep
-from lakesweep.api import CollectOptions
+from lakesweep import api
+from lakesweep.api import CollectOptions, LoweredGuards, MarkOptions
+from lakesweep.errors import ConfigError, UnknownOptionError
 from lakesweep.settings.declared import SETTINGS
 
 
@@ -39,7 +44,8 @@ def test_importing_needs_no_spark() -> None:
 def test_options_are_settings() -> None:
     """Same names, so that one page documents both. What a session says itself is no option."""
     names = {setting.name for setting in SETTINGS}
-    options = set(typing.get_type_hints(CollectOptions)) - {"config"}
+    guards = {field.name for field in dataclasses.fields(LoweredGuards)}
+    options = set(typing.get_type_hints(CollectOptions)) - {"config"} | guards
     assert options <= names
     flags = {
         s.name
@@ -47,3 +53,70 @@ def test_options_are_settings() -> None:
         if s.has_flag and s.group in ("server", "storage", "collect", "sweep")
     }
     assert flags <= options
+
+
+class Untouched:
+    """A session that nobody may ask anything."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"the session was asked for {name}")
+
+
+CALLS: dict[str, Callable[..., object]] = {
+    "collect": lambda **options: lakesweep.collect(Untouched(), "shop", **options),  # type: ignore[arg-type]
+    "mark": lambda **options: lakesweep.mark(Untouched(), "shop", **options),  # type: ignore[arg-type]
+    "sweep": lambda **options: lakesweep.sweep(Untouched(), "shop", "m1", **options),  # type: ignore[arg-type]
+    "resume": lambda **options: lakesweep.resume(Untouched(), "shop", "r1", **options),  # type: ignore[arg-type]
+    "backup": lambda **options: lakesweep.backup(Untouched(), "shop", "m1", "s3://b", **options),  # type: ignore[arg-type]
+    "restore": lambda **options: lakesweep.restore(Untouched(), "shop", "m1", "s3://b", **options),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("function", list(CALLS))
+@pytest.mark.parametrize("name", ["dryrun", "markid", "what_", "nonsense"])
+def test_unknown_option_is_an_error_before_anything_is_read(function: str, name: str) -> None:
+    """`dryrun=True` is not `dry_run=True`, and would delete if it were left out without a word."""
+    with pytest.raises(UnknownOptionError, match=name) as caught:
+        CALLS[function](**{name: True})
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.exit_status == ConfigError.exit_status
+
+
+def test_error_names_the_option_that_was_meant() -> None:
+    """The nearest one of the function's own."""
+    with pytest.raises(UnknownOptionError, match="Did you mean 'dry_run'"):
+        CALLS["collect"](dryrun=True)
+    with pytest.raises(UnknownOptionError, match="has no option 'dry_run'"):
+        CALLS["mark"](dry_run=True)
+
+
+@pytest.mark.parametrize("name", ["unsafe_min_age", "no_lease", "confirm"])
+def test_what_lowers_a_guard_is_no_option(name: str) -> None:
+    """It works on the command line only; in Python it has an argument of its own, which the error names."""
+    with pytest.raises(UnknownOptionError, match=rf"guards=LoweredGuards\({name}="):
+        CALLS["collect"](**{name: "shop"})
+
+
+def test_every_setting_of_the_command_line_alone_is_a_lowered_guard() -> None:
+    """A new one can't become an option of Python by being forgotten here."""
+    alone = {setting.name for setting in SETTINGS if setting.command_line_only}
+    assert alone <= {field.name for field in dataclasses.fields(LoweredGuards)}
+    assert not alone & set(typing.get_type_hints(CollectOptions))
+    assert not alone & set(typing.get_type_hints(MarkOptions))
+
+
+def test_lowered_guards_reach_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a share above the default is refused as an option."""
+    monkeypatch.setattr("lakesweep.engine.session.session_properties", lambda spark: {})
+    session: Any = Untouched()
+    guards = LoweredGuards(unsafe_min_age="shop", confirm="0123", max_delete_share=90)
+    settings = api._settings(session, {}, CollectOptions, guards)
+    collect = settings.collect
+    assert (collect.unsafe_min_age, collect.confirm, collect.max_delete_share) == (
+        "shop",
+        "0123",
+        90,
+    )
+    assert api._settings(session, {"max_delete_share": 20}, CollectOptions, None).collect  # type: ignore[typeddict-unknown-key]
+    with pytest.raises(ConfigError, match="LoweredGuards"):
+        api._settings(session, {"max_delete_share": 51}, CollectOptions, None)  # type: ignore[typeddict-unknown-key]

@@ -174,7 +174,9 @@ def test_the_python_functions_do_the_same(
     assert marked.status is lakesweep.RunStatus.MARKED
     to = f"file://{tmp_path}/copies"
     assert lakesweep.backup(spark, "notebook", "nb", to).objects["copied"] == 2
-    swept = lakesweep.sweep(spark, "notebook", "nb", max_delete_share=80)
+    swept = lakesweep.sweep(
+        spark, "notebook", "nb", guards=lakesweep.LoweredGuards(max_delete_share=80)
+    )
     assert swept.objects["deleted"] == 2
     assert lakesweep.resume(spark, "notebook", swept.run_id).status is lakesweep.RunStatus.SWEPT
     back = lakesweep.restore(spark, "notebook", "nb", to, [repo.expired])
