@@ -292,11 +292,12 @@ class TestPatterns:
         self, scene: NessieScene, default: str, policy: str
     ) -> None:
         """nessie-gc finds `^main` in main-old; whoever wrote the policy may mean either."""
+        scene.table("customers").append("c.parquet")
+        scene.nessie.create_branch("main-old")
         orders = scene.table("orders")
+        orders.branch = "main-old"
         orders.append("a.parquet")
         orders.remove("a.parquet")
-        scene.nessie.create_branch("main-old")
-        scene.nessie.create_tag("end-of-dev")
         marked = scene.mark(default, {"main|dev": policy})
 
         record = scene.expire(marked)
