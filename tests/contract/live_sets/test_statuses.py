@@ -185,3 +185,15 @@ def test_racing_steps_have_one_winner(store: LiveSetStore, facts: MarkFacts) -> 
         with ThreadPoolExecutor(4) as pool:
             outcomes = sorted(pool.map(start, range(4)))
         assert outcomes == ["won", "wrong-status", "wrong-status", "wrong-status"]
+
+
+def test_the_work_location_of_an_expiry_is_kept(store: LiveSetStore, facts: MarkFacts) -> None:
+    """Whoever goes on with it, or removes the set, knows where its files are."""
+    live_set_id = new_live_set_id()
+    store.start_identify(live_set_id, T0)
+    store.finish_identify(live_set_id, T1, facts)
+    assert store.work_of(live_set_id) is None
+    store.start_expire(live_set_id, T2, work="s3://bucket/a folder")
+    assert store.work_of(live_set_id) == "s3://bucket/a folder"
+    store.start_expire(live_set_id, T2, again=True)
+    assert store.work_of(live_set_id) is None

@@ -18,10 +18,12 @@ from lakesweep.errors import (
     StorageError,
     UnsafeToSweepError,
 )
+from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie import expire as expire_module
 from lakesweep.runs.nessie import sweep as sweep_module
-from lakesweep.runs.nessie.context import NessieContext
+from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.listing import Listed
+from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_walk
 from lakesweep.storage import local as local_storage
@@ -273,6 +275,41 @@ def test_a_file_written_anew_under_a_planned_name_is_kept(
     assert anew in scene.files()
     assert same not in scene.files()
     assert any("anew.parquet" in note for note in record.notes)
+
+
+class TestDiedEarly:
+    """Killed after the set was taken and before the lease: there is no file of that run anywhere."""
+
+    def _begun(self, scene: NessieScene, work: str) -> Marked:
+        _cut_off(scene)
+        marked = scene.mark("1")
+        scene.live_sets.start_expire(marked.live_set_id, marked.created, work=work)
+        return marked
+
+    def test_the_same_command_goes_on(self, scene: NessieScene) -> None:
+        marked = self._begun(scene, scene.context().work.uri)
+        record = scene.expire(marked)
+        assert record.objects["deleted"] > 0
+        stored = scene.live_sets.get(marked.live_set_id)
+        assert stored.status is LiveSetStatus.EXPIRY_SUCCESS
+
+    def test_from_another_work_location_it_does_not(self, scene: NessieScene) -> None:
+        """What that process deleted would not be known here."""
+        marked = self._begun(scene, "s3://elsewhere/work")
+        with pytest.raises(ConfigError, match="s3://elsewhere/work"):
+            scene.expire(marked)
+
+    def test_who_comes_late_to_the_lease_leaves_the_status_alone(self, scene: NessieScene) -> None:
+        """Two processes read on; the one that has the lease ends the expiry."""
+        marked = scene.mark()
+        purpose, folder = "expiry", SetFolder(marked.live_set_id).root
+        with (
+            Lease(scene.context().store, purpose, purpose, folder=folder),
+            pytest.raises(UnsafeToSweepError, match="Another collector"),
+        ):
+            scene.expire(marked)
+        stored = scene.live_sets.get(marked.live_set_id)
+        assert stored.status is LiveSetStatus.EXPIRY_IN_PROGRESS
 
 
 class TestInterrupted:

@@ -8,6 +8,7 @@ from lakesweep.cli.nessie.asking import shown_zone
 from lakesweep.cli.nessie.given import Given
 from lakesweep.cli.nessie.options import nessie_command
 from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.working import file_access, lasting_location
 from lakesweep.cli.render import print_json, print_text
 
 if TYPE_CHECKING:
@@ -16,19 +17,24 @@ if TYPE_CHECKING:
 __all__ = ["delete"]
 
 
-@nessie_command("storage", "jdbc", "zone", "id")
+@nessie_command("storage", "jdbc", "zone", "id", "files", "work", more=("storage", "output"))
 def delete(*, given: Given, settings: Settings) -> None:
-    """Remove a live set, and no file.
+    """Remove a live set, and no file of the lake.
 
-    It goes from the database, whatever its status; no file of the lake is deleted by this.
+    It goes from the database, whatever its status, with what lakesweep keeps of it in its work location: that of its
+    last expiry, unless --work-location names another.
     """
     from lakesweep.report.live_sets import live_set_json, live_set_table
+    from lakesweep.runs.nessie.set_files import delete_set
+    from lakesweep.storage import open_store
 
     zone = shown_zone(given)
     database, live_set_id = chosen_database(given), named_live_set(given)
+    settings, _ = file_access(given, settings)
     with opened_live_sets(database) as live_sets:
         live_set = live_sets.get(live_set_id)
-        live_sets.delete(live_set_id)
+        work = lasting_location(given, live_sets.work_of(live_set_id))
+        removed = delete_set(live_sets, open_store(work, settings.storage), live_set_id)
     if settings.output.output == "json":
         print_json({"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)})
         return
@@ -38,3 +44,5 @@ def delete(*, given: Given, settings: Settings) -> None:
     print_text(
         f"Live content set {live_set_id} successfully deleted. No file of the lake was touched."
     )
+    if removed:
+        print_text(f"{removed} files of its runs in {work.uri} went with it.")

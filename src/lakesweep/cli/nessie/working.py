@@ -64,10 +64,10 @@ def work_location(
             yield Location.parse(f"file://{Path(folder).resolve()}")
 
 
-def lasting_location(given: Given) -> Location:
-    """The folder for the record of collected files, which later runs need even where nothing else of a run stays."""
-    wanted = given.read("work_location", Location.parse)
-    return wanted or Location.parse(f"file://{_state_folder(os.environ)}")
+def lasting_location(given: Given, last: str | None = None) -> Location:
+    """The folder for what later runs need: the one that is named, else that of the last run, else on this machine."""
+    default = last or f"file://{_state_folder(os.environ)}"
+    return given.read("work_location", Location.parse) or Location.parse(default)
 
 
 def _is_on_this_machine(spark: SparkSettings) -> bool:

@@ -51,6 +51,7 @@ from lakesweep.runs.nessie.records import (
     with_verdicts,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
+from lakesweep.runs.nessie.set_files import has_files
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, FoundTable
 from lakesweep.runs.nessie.work.references import ReferenceItem
@@ -91,7 +92,9 @@ def expire(
         if is_again:
             # Whoever works on this set now is noticed before its status is touched.
             held.enter_context(lease)
-        context.live_sets.start_expire(live_set.id, context.clock(), again=is_again)
+        context.live_sets.start_expire(
+            live_set.id, context.clock(), again=is_again, work=context.work.uri
+        )
         run = _Expiry(context, request, live_set, facts, client)
         try:
             with foreign_errors_as_ours("No further file was deleted."):
@@ -117,10 +120,13 @@ def _may_go_on(context: NessieContext, live_set: LiveSet) -> bool:
         return True
     if live_set.status is not LiveSetStatus.EXPIRY_IN_PROGRESS:
         return False
-    if next(context.store.keys(SetFolder(live_set.id).root), None) is None:
+    # A process that died before it had written anything here has deleted nothing.
+    begun_from = context.live_sets.work_of(live_set.id)
+    if begun_from != context.work.uri and not has_files(context.store, live_set.id):
         raise ConfigError(
-            f"Live set {live_set.id} is being expired, and not from the work location {context.work.uri}: by another "
-            "process, or by one that died. Nothing was touched. Give that process's --work-location to go on, or mark again.",
+            f"Live set {live_set.id} is being expired from {begun_from or 'elsewhere'}, and not from the work location "
+            f"{context.work.uri}: by another process, or by one that died. Nothing was touched. Give that process's "
+            "--work-location to go on, or mark again.",
             kind="wrong-status",
         )
     return True
@@ -199,6 +205,8 @@ class _Expiry:
                 save_record(self._context, finished(self._context, record, status, said))
         except LakesweepError as failure:
             logger.warning("set#%s its record could not be written: %s", self._live_set.id, failure)
+        if isinstance(error, LakesweepError) and error.kind == "lease-held":
+            return  # another process has taken this set up, and its status is that one's
         try:
             self._context.live_sets.fail_expire(self._live_set.id, self._context.clock(), said)
         except LakesweepError as failure:

@@ -15,9 +15,13 @@ from lakesweep.domain.live_sets import (
     ContentKind,
     ContentReference,
     DeferredFile,
+    LiveSetId,
     MarkFacts,
     new_live_set_id,
 )
+from lakesweep.domain.location import Location
+from lakesweep.runs.lease import Lease
+from lakesweep.storage import StorageOptions, open_store
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 123000, tzinfo=UTC)
 FACTS = MarkFacts("http://nessie/api/v2", AT, "P7D", (("main", "10"),), False, {}, (), ())
@@ -261,3 +265,33 @@ def test_versions_and_help(shell: Any) -> None:
     assert "exact hash" in shell("help", "expire")
     shell("help", "nonsense", status=2)
     assert "Apache License" in shell("show-licenses")
+
+
+@pytest.mark.parametrize("is_named", [False, True], ids=["where it ran", "where it is told"])
+def test_delete_removes_the_files_of_its_runs(
+    shell: Any, database: str, live_sets: LiveSetStore, tmp_path: Path, is_named: bool
+) -> None:
+    """And no other set's; nothing else would ever remove them."""
+    gone, kept = (a_set(live_sets, expired=False) for _ in range(2))
+    work = tmp_path / "work"
+    live_sets.start_expire(LiveSetId(gone), AT, work="" if is_named else work.as_uri())
+    for live_set_id in (gone, kept):
+        (work / live_set_id / "ledger").mkdir(parents=True)
+        (work / live_set_id / "ledger" / "a.parquet").write_text("x")
+    words = ["--work-location", work.as_uri()] if is_named else []
+    out = shell("delete", "--jdbc-url", database, "-l", gone, *words)
+    assert "files of its runs" in out
+    assert not (work / gone).exists() or not list((work / gone).rglob("*.*"))
+    assert list((work / kept).rglob("*.parquet"))
+
+
+def test_a_set_that_a_run_works_on_is_not_deleted(
+    shell: Any, database: str, live_sets: LiveSetStore, tmp_path: Path
+) -> None:
+    """Its plan and ledger are in use."""
+    live_set_id = LiveSetId(a_set(live_sets))
+    store = open_store(Location.parse(tmp_path.as_uri()), StorageOptions())
+    words = ["--jdbc-url", database, "-l", live_set_id, "--work-location", tmp_path.as_uri()]
+    with Lease(store, "x", "expiry", folder=f"{live_set_id}/"):
+        shell("delete", *words, status=4)
+    assert live_sets.get(live_set_id)

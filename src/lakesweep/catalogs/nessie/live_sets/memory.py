@@ -30,6 +30,7 @@ class _Kept:
     header: LiveSet
     contents: dict[tuple[str, str], ContentReference] = field(default_factory=dict)
     facts: MarkFacts | None = None
+    work: str | None = None
     locations: dict[tuple[str, str], None] = field(default_factory=dict)
     deferred: dict[tuple[str, str], DeferredFile] = field(default_factory=dict)
 
@@ -92,13 +93,20 @@ class InMemoryLiveSets:
                 kept.header, identify_finished=_in_utc(at), error_message=cut_error_message(error)
             )
 
-    def start_expire(self, live_set_id: LiveSetId, at: datetime, *, again: bool = False) -> None:
+    def start_expire(
+        self, live_set_id: LiveSetId, at: datetime, *, again: bool = False, work: str = ""
+    ) -> None:
         with self._lock:
             step = statuses.REPEAT_EXPIRE if again else statuses.START_EXPIRE
             kept = self._move(live_set_id, step)
             kept.header = replace(
                 kept.header, expire_started=_in_utc(at), expire_finished=None, error_message=None
             )
+            kept.work = work or None
+
+    def work_of(self, live_set_id: LiveSetId) -> str | None:
+        with self._lock:
+            return self._kept(live_set_id).work
 
     def finish_expire(self, live_set_id: LiveSetId, at: datetime) -> None:
         with self._lock:

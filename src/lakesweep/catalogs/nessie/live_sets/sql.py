@@ -134,7 +134,9 @@ class SqlLiveSets:
 
     # The expiry.
 
-    def start_expire(self, live_set_id: LiveSetId, at: datetime, *, again: bool = False) -> None:
+    def start_expire(
+        self, live_set_id: LiveSetId, at: datetime, *, again: bool = False, work: str = ""
+    ) -> None:
         self._facts.create_if_missing()
         step = statuses.START_EXPIRE
         if again and self._fact(live_set_id, EXPIRY) is not None:
@@ -146,7 +148,10 @@ class SqlLiveSets:
             expire_finished=None,
             error_message=None,
         ) as connection:
-            self._facts.replace(connection, live_set_id, EXPIRY, format_time(at))
+            self._facts.replace(connection, live_set_id, EXPIRY, f"{format_time(at)} {work}")
+
+    def work_of(self, live_set_id: LiveSetId) -> str | None:
+        return (self._fact(live_set_id, EXPIRY) or "").partition(" ")[2] or None
 
     def finish_expire(self, live_set_id: LiveSetId, at: datetime) -> None:
         finished = self._transactions.column_time(at)

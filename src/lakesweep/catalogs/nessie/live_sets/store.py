@@ -71,8 +71,16 @@ class LiveSetStore(Protocol):
     def fail_identify(self, live_set_id: LiveSetId, at: datetime, error: str) -> None:
         """IDENTIFY_IN_PROGRESS → IDENTIFY_FAILED."""
 
-    def start_expire(self, live_set_id: LiveSetId, at: datetime, *, again: bool = False) -> None:
-        """IDENTIFY_SUCCESS → EXPIRY_IN_PROGRESS; `again` also from an expiry that lakesweep began before."""
+    def start_expire(
+        self, live_set_id: LiveSetId, at: datetime, *, again: bool = False, work: str = ""
+    ) -> None:
+        """IDENTIFY_SUCCESS → EXPIRY_IN_PROGRESS; `again` also from an expiry that lakesweep began before.
+
+        `work` is where that expiry keeps its files.
+        """
+
+    def work_of(self, live_set_id: LiveSetId) -> str | None:
+        """Where lakesweep's last expiry of the set kept its files; None where that is not known."""
 
     def finish_expire(self, live_set_id: LiveSetId, at: datetime) -> None:
         """EXPIRY_IN_PROGRESS → EXPIRY_SUCCESS."""
