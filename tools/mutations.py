@@ -103,9 +103,10 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 
 def copy_tree(root: Path, copy: Path) -> None:
-    """Source and tests with their compiled code, whose times of change are what keeps it valid."""
-    shutil.copytree(root / "src", copy / "src")
-    shutil.copytree(root / "tests", copy / "tests")
+    """Source, tests and what they lean on, with their compiled code, whose times of change are what keeps it valid."""
+    for folder in ("src", "tests", "benchmarks", "tools"):
+        if (root / folder).is_dir():
+            shutil.copytree(root / folder, copy / folder)
     shutil.copy2(root / "pyproject.toml", copy / "pyproject.toml")
 
 

@@ -30,6 +30,8 @@ class SafetyMargins:
     """A batch is deleted within this time from the start of the re-read that authorised it, or not at all."""
     reverify_every: timedelta
     """What is live is read again this often while a sweep runs, so that what came back to life is kept."""
+    longest_not_after: timedelta = timedelta(hours=1)
+    """Where the re-read itself takes long, its batches may be deleted for twice that time, and at most for this."""
     longest_request: timedelta = timedelta(minutes=3)
     """A delete that was sent in time may still take effect this much later."""
     lease_life: timedelta = timedelta(minutes=15)
@@ -41,6 +43,14 @@ class SafetyMargins:
             raise ValueError("a lease could be taken over while its owner's deletes are under way")
         if self.reverify_every > self.delete_not_after:
             raise ValueError("batches would expire before the next re-read could authorise them")
+
+    def authority_after(self, reading: timedelta) -> timedelta:
+        """How long, from its start, a re-read of this length lets batches be deleted."""
+        return max(self.delete_not_after, min(2 * reading, self.longest_not_after))
+
+    def lease_life_for(self, authority: timedelta) -> timedelta:
+        """The life of a lease under which batches are authorised for this long: as much longer as the shortest has."""
+        return self.lease_life + max(authority - self.delete_not_after, timedelta(0))
 
 
 SAFETY_FULL = SafetyMargins(

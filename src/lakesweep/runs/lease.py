@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 FOLDER = f"{OWN}lease/"
 _RENEW_EVERY = timedelta(minutes=3)
+# An unreadable lease may be one of the longest.
+_LONGEST_LIFE = SAFETY_FULL.lease_life_for(SAFETY_FULL.longest_not_after)
 # A JVM whose driver was killed takes a moment to notice, and its workers one more.
 _TASKS_END_WITHIN_SECONDS = 10.0
 _POLL_SECONDS = 0.1
@@ -51,6 +53,7 @@ class _Held:
     purpose: str
     released: bool
     renewed_at: datetime | None
+    life: timedelta = _LONGEST_LIFE
     process_tree: str = ""
 
 
@@ -109,9 +112,13 @@ class Lease:
             self._thread.join()
         self._release()
 
-    def renew(self) -> datetime:
-        """Let the lease last anew, and tell the store's time of that; refused when another collector has taken over."""
+    def renew(self, life: timedelta = timedelta(0)) -> datetime:
+        """Let the lease last anew, and tell the store's time of that; refused when another collector has taken over.
+
+        `life` makes it last longer from now on: what is about to be authorised must end before it does.
+        """
         self.assert_held()
+        self._life = max(self._life, life)
         renewed_at = self._time_of(self._write(released=False))
         self.assert_held()
         return renewed_at
@@ -137,7 +144,7 @@ class Lease:
         probe = self.store_now()
         held = self._highest()
         if held.number and not held.released and not self._is_stale(held, probe):
-            until = held.renewed_at + self._life if held.renewed_at else None
+            until = held.renewed_at + held.life if held.renewed_at else None
             raise UnsafeToSweepError(
                 f"Another collector works on {self._repository}: {held.purpose} on {held.host}, process {held.pid}. "
                 f"Nothing was deleted. Wait for it, or, if it died and its tasks may live, until its lease runs out"
@@ -172,7 +179,7 @@ class Lease:
                 )
 
     def _is_stale(self, held: _Held, now: datetime) -> bool:
-        if held.renewed_at is not None and held.renewed_at + self._life < now:
+        if held.renewed_at is not None and held.renewed_at + held.life < now:
             return True
         if held.host != _process_space() or _is_alive(held.pid) or not held.process_tree:
             return False
@@ -204,6 +211,7 @@ class Lease:
                 str(values["purpose"]),
                 bool(values["released"]),
                 info.last_modified,
+                timedelta(seconds=float(values.get("life_seconds", _LONGEST_LIFE.total_seconds()))),
                 str(values.get("process_tree", "")),
             )
         except ObjectNotFoundError:
@@ -256,6 +264,7 @@ class Lease:
             "purpose": self._purpose,
             "process_tree": self._process_tree(),
             "released": released,
+            "life_seconds": self._life.total_seconds(),
         }
         return json.dumps(values).encode()
 
@@ -278,7 +287,7 @@ class NoLease(Lease):
     ) -> None:
         return None
 
-    def renew(self) -> datetime:
+    def renew(self, life: timedelta = timedelta(0)) -> datetime:
         """The store's clock."""
         return self.store_now()
 

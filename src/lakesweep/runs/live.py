@@ -46,6 +46,8 @@ class LiveRead:
     expired: frozenset[CommitId]
     live_ranges: dict[RangeId, int]
     expired_ranges: dict[RangeId, int]  # in expired commits and in no retained one
+    metaranges: frozenset[MetaRangeId]  # those that `live_ranges` was read from
+    expired_metaranges: frozenset[MetaRangeId]
     notes: tuple[str, ...] = ()
 
     @property
@@ -78,8 +80,14 @@ class LiveRead:
         return items
 
 
-def read_live(context: RunContext, roots: Roots, now: datetime) -> LiveRead:
-    """Read refs and rules now; entries are left to the engine."""
+def read_live(
+    context: RunContext, roots: Roots, now: datetime, before: LiveRead | None = None
+) -> LiveRead:
+    """Read refs and rules now; entries are left to the engine.
+
+    Metaranges are named by their content: those that `before` has read are not read again. What was retained then counts
+    as retained still, so nothing expires between two reads.
+    """
     client, store, name = context.client, context.store, context.name
     normaliser = context.target.normaliser()
     with context.phases.phase("uncommitted") as step:
@@ -95,7 +103,11 @@ def read_live(context: RunContext, roots: Roots, now: datetime) -> LiveRead:
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits, {len(retained)} retained"
     with context.phases.phase("ranges") as step:
-        live_ranges, expired_ranges, more = _ranges(context, refs, retained)
+        metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
+        expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
+        live_ranges, expired_ranges, more = _ranges(
+            context, refs, metaranges, expired_metaranges, before
+        )
         step.items = len(live_ranges) + len(expired_ranges)
         step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     if staged.rows_promised is None:
@@ -108,6 +120,8 @@ def read_live(context: RunContext, roots: Roots, now: datetime) -> LiveRead:
         expired=frozenset(c.id for c in refs.graph if c.id not in retained),
         live_ranges=live_ranges,
         expired_ranges=expired_ranges,
+        metaranges=metaranges,
+        expired_metaranges=expired_metaranges,
         notes=(*notes, *more),
     )
 
@@ -158,9 +172,15 @@ def _kept_roots(context: RunContext, refs: Refs, roots: Roots) -> list[Commit]:
 
 
 def _ranges(
-    context: RunContext, refs: Refs, retained: dict[CommitId, MetaRangeId]
+    context: RunContext,
+    refs: Refs,
+    metaranges: frozenset[MetaRangeId],
+    expired_metaranges: frozenset[MetaRangeId],
+    before: LiveRead | None,
 ) -> tuple[dict[RangeId, int], dict[RangeId, int], tuple[str, ...]]:
-    live = _counts(context, retained.values())
+    live = _counts(context, metaranges - before.metaranges if before else metaranges)
+    if before is not None:
+        live |= before.live_ranges
     if not refs.complete:
         every = _every_range(context, live)
         return (
@@ -168,9 +188,10 @@ def _ranges(
             {},
             ("no right to dump refs: every range file counts as live, nothing expires",),
         )
-    gone = (c.meta_range_id for c in refs.graph if c.id not in retained)
-    known = set(retained.values())
-    expired = _counts(context, (m for m in gone if m not in known))
+    unread = expired_metaranges - before.expired_metaranges if before else expired_metaranges
+    expired = _counts(context, unread)
+    if before is not None:
+        expired |= before.expired_ranges
     return live, {r: n for r, n in expired.items() if r not in live}, ()
 
 

@@ -72,4 +72,4 @@ class Phases:
 
 
 # What a phase's `items` are, where they are not objects.
-_UNITS = {"commits": "commits", "ranges": "ranges", "verify": "canaries"}
+_UNITS = {"commits": "commits", "ranges": "ranges", "canaries": "canaries", "verify": "canaries"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 from lakesweep.domain.verdicts import Tally
@@ -30,6 +31,8 @@ from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_re
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.reuploads import tally_of
 from lakesweep.runs.saved import load_for_sweep, save_run
+from lakesweep.runs.slow_rereads import too_slow
+from lakesweep.runs.sweep_progress import OUTCOMES, SweepProgress
 from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.verification import Authorised, verify_plan
 from lakesweep.runs.work import deleting
@@ -49,27 +52,6 @@ _ROWS_PER_CHUNK = 10_000
 # A key that failed is tried again in the next round, after another re-verification, so many times.
 _TRIES = 2
 _KEYS_FAILED = "keys-failed"
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What rounds have done so far."""
-
-    outcomes: dict[str, Tally] = field(default_factory=dict)
-    examples: dict[str, str] = field(default_factory=dict)
-    done_before: Tally = field(default_factory=Tally)
-    not_backed_up: Tally = field(default_factory=Tally)
-
-    def add(self, outcome: str, tally: Tally, example: str) -> None:
-        self.outcomes[outcome] = self.outcomes.get(outcome, Tally()) + tally
-        self.examples.setdefault(outcome, example)
-
-    def forget_undone(self) -> None:
-        """The next round tries every key again that is still there, so only what is done stays counted."""
-        self.outcomes = {o: t for o, t in self.outcomes.items() if o in deleting.DONE}
-
-    def tally(self, *outcomes: str) -> Tally:
-        return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
 
 
 def sweep(
@@ -123,7 +105,7 @@ class _Sweep:
         self._authorised: Authorised | None = None
         self._before_backup: Authorised | None = None
         self._not_backed_up: list[Part] = []
-        self.progress = _Progress()
+        self.progress = SweepProgress()
         self.may_have_deleted = False
 
     def begun(self, record: RunRecord) -> RunRecord:
@@ -185,7 +167,10 @@ class _Sweep:
     def rounds(self, note_begin: Callable[[], None]) -> Authorised:
         """Re-verify, delete while the authorisation lasts, and again until every key has its outcome."""
         tries = 0
+        slow_rounds = 0
+        margins = self._context.margins
         while True:
+            began, first_phase = self._context.clock(), len(self._context.phases.done)
             store_time = self._lease.renew()
             compare_clocks(self._context, store_time)
             with self._context.phases.phase("re-verify") as step:
@@ -195,6 +180,7 @@ class _Sweep:
                     self._files,
                     trust_dates=self._trust_dates,
                     read_at=store_time,
+                    before=self._authorised.live if self._authorised is not None else None,
                 )
                 step.items = authorised.tally.objects
                 step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
@@ -215,11 +201,13 @@ class _Sweep:
                 if not self._files:
                     return replace(authorised, parts=[])
                 continue
+            took = self._context.clock() - began
+            valid_for = margins.authority_after(took)
             note_begin()
-            # Once more, now that the engine runs: the lease says where its tasks are.
-            self._lease.renew()
+            # Once more, now that the engine runs: the lease says where its tasks are, and outlives what they may do.
+            self._lease.renew(margins.lease_life_for(valid_for))
             with self._context.phases.phase("delete") as step:
-                tried = self._delete_round(authorised)
+                tried = self._delete_round(authorised, valid_for)
                 self.may_have_deleted = self.progress.tally(deleting.DELETED).objects > 0
                 step.items = tried[deleting.DELETED].objects
                 step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
@@ -233,11 +221,11 @@ class _Sweep:
                     kind="clock-skew",
                 )
             if left and left == authorised.tally.objects:
-                raise UnsafeToSweepError(
-                    f"Reading what is live in {self._context.name} takes longer than its result is valid "
-                    f"({self._context.margins.delete_not_after}), so nothing could be deleted. Give the job more executors.",
-                    kind="verification-too-slow",
-                )
+                slow_rounds += 1
+                # What a first re-read has read of files that never change, the second one need not read again.
+                if slow_rounds > 1:
+                    steps = self._context.phases.done[first_phase:]
+                    raise too_slow(self._context.name, took, valid_for, steps)
             tries += 1 if not left else 0
             if not left and (not retriable or tries >= _TRIES):
                 return authorised
@@ -251,9 +239,9 @@ class _Sweep:
         elif self._request.confirm is None:
             replace(radius, garbage=named).check_confirmed(None, share)
 
-    def _delete_round(self, authorised: Authorised) -> dict[str, Tally]:
+    def _delete_round(self, authorised: Authorised, valid_for: timedelta) -> dict[str, Tally]:
         parts = authorised.parts
-        not_after = authorised.read_at + self._context.margins.delete_not_after
+        not_after = authorised.read_at + valid_for
         chunks = chunks_of(
             parts,
             not_after,
@@ -275,7 +263,7 @@ class _Sweep:
                 at_most=self._context.parallelism.partitions,
             ),
         )
-        tried: dict[str, Tally] = {o: Tally() for o in _OUTCOMES}
+        tried: dict[str, Tally] = {o: Tally() for o in OUTCOMES}
         self.may_have_deleted = True  # until the round says what it did
         for row in self._context.engine.collect(scatter).to_pylist():
             tally = Tally(row["objects"], row["bytes"])
@@ -394,18 +382,6 @@ class _Sweep:
             revived=names,
             failures=self.failures,
         ).noted(*notes)
-
-
-_OUTCOMES = (
-    deleting.DELETED,
-    deleting.ALREADY_GONE,
-    deleting.DENIED,
-    deleting.THROTTLED,
-    deleting.FAILED,
-    deleting.PROTECTED,
-    deleting.NOT_TRIED,
-    deleting.CLOCK_OFF,
-)
 
 
 def _mark_files(context: RunContext, plan: Plan) -> list[str]:

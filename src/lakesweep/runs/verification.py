@@ -15,7 +15,7 @@ from lakesweep.runs.accounts import parse_parts
 from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.judging import judge_candidates
-from lakesweep.runs.live import Roots, read_live
+from lakesweep.runs.live import LiveRead, Roots, read_live
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder
 from lakesweep.runs.plan import Plan
 from lakesweep.runs.request import What
@@ -37,6 +37,7 @@ class Authorised:
     """What may be deleted, by a re-read that began at `read_at` on the store's clock, and what became of the rest of the plan."""
 
     read_at: datetime
+    live: LiveRead
     parts: list[Part]
     done: Tally  # deleted by an earlier round or an interrupted sweep
     revived: Tally
@@ -63,14 +64,17 @@ def verify_plan(
     *,
     trust_dates: bool,
     read_at: datetime,
+    before: LiveRead | None = None,
 ) -> Authorised:
     """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given.
 
-    `read_at` is what the store's clock says now, before anything is read.
+    `read_at` is what the store's clock says now, before anything is read; `before` is what an earlier round read.
     """
     context.engine.begin()
-    canaries = take_canaries(context)
-    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock())
+    with context.phases.phase("canaries") as step:
+        canaries = take_canaries(context)
+        step.items = len(canaries)
+    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock(), before)
     folder = RunFolder(plan.run_id).verdicts
     references: list[Reference] = live.references(
         load_range_index(context.store),
@@ -79,34 +83,39 @@ def verify_plan(
     )
     references.append(AddressList("canaries", tuple(c.address for c in canaries), CANARY))
     references += event_files(context.store, plan.run_id)
-    judged = judge_candidates(
-        context,
-        references,
-        [PlannedPart(key) for key in files],
-        Judge(
-            context.target,
-            folder,
-            plan.cutoff,
-            trust_dates=trust_dates,
-            keep_live_rows=True,
-        ),
-        expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
-        expected_candidates=plan.garbage.objects,
-        cache_folder=RANGE_CACHE,
-    )
+    with context.phases.phase("judge") as step:
+        judged = judge_candidates(
+            context,
+            references,
+            [PlannedPart(key) for key in files],
+            Judge(
+                context.target,
+                folder,
+                plan.cutoff,
+                trust_dates=trust_dates,
+                keep_live_rows=True,
+            ),
+            expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
+            expected_candidates=plan.garbage.objects,
+            cache_folder=RANGE_CACHE,
+        )
+        step.items = sum(t.objects for t in judged.tallies.values())
     live.staged.assert_rows_read(judged.staged_rows)
     # The server's list of a mark stays, for the next run to build on; that of a re-verification has served.
     context.store.delete_many(live.staged.files)
     save_range_index(
         context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
     )
-    old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
-    refuse_dead_canaries(context, canaries, judged.dead_canaries)
-    reuploads = find_reuploads(context, live, judged.suspects | suspects)
-    split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
+    with context.phases.phase("verify") as step:
+        old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
+        refuse_dead_canaries(context, canaries, judged.dead_canaries)
+        reuploads = find_reuploads(context, live, judged.suspects | suspects)
+        split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
+        step.items = len(canaries)
     revived_parts = [*judged.kept, *split.read]
     return Authorised(
         read_at=read_at,
+        live=live,
         parts=split.garbage,
         done=judged.tallies["gone"],
         revived=judged.tallies["live"] + tally_of(split.read),

@@ -66,7 +66,7 @@ class _ClockLease(NoLease):
         self.store_time = context.clock()
         self._clock = context.clock
 
-    def renew(self) -> datetime:
+    def renew(self, life: timedelta = timedelta(0)) -> datetime:
         """The test's clock."""
         return self._clock()
 

@@ -177,6 +177,7 @@ def test_sweep_that_can_never_delete_in_time_is_refused(scene: Scene) -> None:
     with pytest.raises(UnsafeToSweepError) as caught:
         run_sweep(scene.context(margins=no_time), marked.mark_id, SweepRequest())
     assert caught.value.kind == "verification-too-slow"
+    assert "slowest step was" in caught.value.message
     assert scene.left() == set(scene.garbage)
     swept = scene.sweep(marked.mark_id)
     assert swept.status is RunStatus.SWEPT

@@ -69,3 +69,23 @@ def test_lease_outlives_what_is_authorised_under_it() -> None:
     assert SAFETY_FULL.lease_life > life
     with pytest.raises(ValueError, match="taken over"):
         replace(SAFETY_FULL, lease_life=life)
+
+
+@pytest.mark.parametrize(
+    ("reading", "authority"),
+    [
+        (timedelta(0), 10 * MINUTE),
+        (5 * MINUTE, 10 * MINUTE),
+        (12 * MINUTE, 24 * MINUTE),
+        (30 * MINUTE, HOUR),
+        (2 * HOUR, HOUR),
+        (-HOUR, 10 * MINUTE),
+    ],
+)
+def test_authority_is_twice_the_length_of_the_re_read_within_bounds(
+    reading: timedelta, authority: timedelta
+) -> None:
+    """Ten minutes at least and an hour at most; a lease outlives each of them with its longest request."""
+    assert SAFETY_FULL.authority_after(reading) == authority
+    life = SAFETY_FULL.lease_life_for(authority)
+    assert life > authority + SAFETY_FULL.longest_request

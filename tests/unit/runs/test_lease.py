@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
 from lakesweep.errors import UnsafeToSweepError
@@ -38,10 +39,11 @@ def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
         assert second.store_time is not None
 
 
-def leave_dead(store: ObjectStore, process_tree: str) -> None:
+def leave_dead(store: ObjectStore, process_tree: str, life: timedelta = timedelta(0)) -> None:
     """A lease of a process of this machine that is gone, whose tasks' processes carry that mark."""
     dead = Lease(store, "repo", "gc", process_tree=lambda: process_tree)
     dead.__enter__()
+    dead.renew(life)
     dead._stop.set()
     key = next(k for b in store.list(FOLDER) for k in b.column("key").to_pylist())
     values = json.loads(store.read(key)) | {"pid": 2**22 - 3}
@@ -61,8 +63,15 @@ def test_lease_of_a_dead_driver_with_tasks_elsewhere_must_run_out(store: ObjectS
     with pytest.raises(UnsafeToSweepError, match="its tasks may live") as caught:
         Lease(store, "repo", "gc").__enter__()
     assert caught.value.kind == "lease-held"
-    with Lease(store, "repo", "gc", life=timedelta(seconds=-1)) as taken:
+    wait(store, timedelta(minutes=16))
+    with Lease(store, "repo", "gc") as taken:
         taken.assert_held()
+
+
+def wait(store: ObjectStore, time: timedelta) -> None:
+    """Let so much time pass on the store's clock."""
+    at = datetime.now(UTC) + time
+    store.backend.container.clock = lambda: at  # type: ignore[attr-defined]
 
 
 def test_lease_of_a_dead_driver_waits_for_its_last_task(
@@ -112,10 +121,32 @@ def test_lease_of_another_host_is_taken_over_only_when_it_ran_out(
 ) -> None:
     """Elsewhere a process may live though we can't see it: its lease must run out first."""
     content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+    content["life_seconds"] = 15 * 60
     store.write(f"{FOLDER}000000000001.json", json.dumps(content).encode())
+    wait(store, timedelta(minutes=14))
     with pytest.raises(UnsafeToSweepError, match="elsewhere"):
         Lease(store, "repo", "gc").__enter__()
-    with Lease(store, "repo", "gc", life=timedelta(seconds=-1)) as taken:
+    wait(store, timedelta(minutes=16))
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+@pytest.mark.parametrize("kind", ["renewed", "silent", "unreadable"])
+def test_lease_lasts_as_long_as_its_owner_said(store: ObjectStore, kind: str) -> None:
+    """Who authorises deletes for long makes its lease last longer; one that does not say may be of the longest."""
+    longest = SAFETY_FULL.lease_life_for(SAFETY_FULL.longest_not_after)
+    leave_dead(store, "", life=longest)
+    (key,) = store.keys(FOLDER)
+    values = json.loads(store.read(key))
+    if kind == "silent":
+        del values["life_seconds"]
+    store.write(key, b"\x00" if kind == "unreadable" else json.dumps(values).encode())
+    wait(store, longest - timedelta(minutes=1))
+    with pytest.raises(UnsafeToSweepError) as caught:
+        Lease(store, "repo", "gc").__enter__()
+    assert caught.value.kind == "lease-held"
+    wait(store, longest + timedelta(minutes=1))
+    with Lease(store, "repo", "gc") as taken:
         taken.assert_held()
 
 
