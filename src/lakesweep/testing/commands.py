@@ -13,6 +13,7 @@ import httpx
 
 from lakesweep.cli.main import run
 from lakesweep.lake.server import LakeServer
+from lakesweep.runs.paths import EVENTS
 from lakesweep.testing.user import User
 
 __all__ = ["Captured", "Repository", "Shell", "lake_environment", "new_repository"]
@@ -45,8 +46,13 @@ class Repository:
         return (self.folder / address).exists()
 
     def make_old(self) -> None:
-        """Give every data file a time long enough ago; no clock is moved."""
+        """Give every data file, deletion and restore a time long enough ago; no clock is moved."""
         at = (datetime.now(UTC) - timedelta(days=OLD_DAYS)).timestamp()
+        events = self.folder / EVENTS
+        for folder in list(events.iterdir()) if events.exists() else []:
+            order, _, rest = folder.name.partition("-")
+            earlier = int(order) - OLD_DAYS * 24 * 3600 * 1000
+            folder.rename(events / f"{earlier:015d}-{rest}")
         for path in (self.folder / "data").rglob("*"):
             if path.is_file():
                 os.utime(path, (at, at))
