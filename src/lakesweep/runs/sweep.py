@@ -220,12 +220,11 @@ class _Sweep:
                     "deleted.",
                     kind="clock-skew",
                 )
-            if left and left == authorised.tally.objects:
-                slow_rounds += 1
-                # What a first re-read has read of files that never change, the second one need not read again.
-                if slow_rounds > 1:
-                    steps = self._context.phases.done[first_phase:]
-                    raise too_slow(self._context.name, took, valid_for, steps)
+            # What one re-read has read of files that never change, the next one need not read again.
+            slow_rounds = slow_rounds + 1 if left and left == authorised.tally.objects else 0
+            if slow_rounds > 1:
+                steps = self._context.phases.done[first_phase:]
+                raise too_slow(self._context.name, took, valid_for, steps)
             tries += 1 if not left else 0
             if not left and (not retriable or tries >= _TRIES):
                 return authorised

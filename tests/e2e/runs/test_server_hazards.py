@@ -11,16 +11,15 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
-import pyarrow as pa
 import pytest
 
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.tables import read_uncommitted, write_uncommitted
 from lakesweep.formats.xid import new_xid
 from lakesweep.runs.collect import run_gc, run_mark
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest, What
+from lakesweep.testing.cut_lists import without_addresses
 from lakesweep.testing.scene import AGED, Scene
 from lakesweep.testing.trouble import (
     MeddlingTransport,
@@ -62,18 +61,6 @@ def test_6_6_1_staged_reupload_of_identical_content_is_kept(make_scene: MakeScen
     assert rows_left_out
     assert again in scene.present_keys()
     assert scene.user.status("main", "base") == 200
-
-
-def without_addresses(scene: Scene, prepared: httpx.Response, addresses: set[str]) -> int:
-    """Take rows out of an uncommitted list, as a server does that does not report all it has."""
-    folder = f"{UNCOMMITTED}{prepared.json()['run_id']}/uncommitted/"
-    left_out = 0
-    for key in [key for key in scene.present_keys() if key.startswith(folder)]:
-        rows = read_uncommitted(scene.store.read(key))
-        stay = [a not in addresses for a in rows.column("physical_address").to_pylist()]
-        scene.store.write(key, write_uncommitted(rows.filter(pa.array(stay))))
-        left_out += stay.count(False)
-    return left_out
 
 
 def test_6_6_2_list_cut_short_by_the_server_is_noticed(scene: Scene) -> None:

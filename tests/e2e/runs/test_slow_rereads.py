@@ -97,6 +97,35 @@ def test_reread_that_was_slow_once_is_made_again(scene: Scene) -> None:
     assert not scene.left()
 
 
+class OneChunkARound(InProcessEngine):
+    """Gets to one chunk in each round; the others come too late."""
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__()
+        self._clock = scene.lake.clock
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        if scatter.schema == DELETED_SCHEMA:
+            late = self._clock.now - MINUTE
+            items = [replace(chunk, not_after=late) for chunk in scatter.items[1:]]
+            scatter = replace(scatter, items=[scatter.items[0], *items])
+        return super().collect(scatter)
+
+
+def test_slow_rereads_with_progress_in_between_do_not_end_a_sweep(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is busy at times makes a sweep longer; only two rounds in a row without any progress end it."""
+    monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 1)
+    marked = scene.mark()
+    transport = slow_server(scene, *(90 * MINUTE, MINUTE) * len(scene.garbage))
+    context = scene.context(transport=transport, engine=OneChunkARound(scene), margins=IN_EARNEST)
+    swept = run_sweep(context, marked.mark_id, SweepRequest())
+    assert swept.status is RunStatus.SWEPT
+    assert_adds_up(swept)
+    assert not scene.left()
+
+
 def test_reread_that_is_slow_again_is_refused_with_the_slow_step(scene: Scene) -> None:
     """Beyond an hour nothing is deleted on what was read, and the message says what took so long."""
     marked = scene.mark()
@@ -138,24 +167,21 @@ def test_second_round_reads_no_metarange_again(
 
     monkeypatch.setattr(live_module, "distinct_ranges", count)
 
-    class LateOnce(InProcessEngine):
-        """The first round gets to one chunk only, and meanwhile somebody commits."""
+    class Committing(OneChunkARound):
+        """Before each round deletes, somebody commits."""
 
         rounds = 0
 
         def collect(self, scatter: Scatter) -> pa.Table:
             if scatter.schema == DELETED_SCHEMA:
                 self.rounds += 1
-                if self.rounds == 1:
-                    late = scene.lake.clock.now - MINUTE
-                    items = [replace(c, not_after=late) for c in scatter.items[1:]]
-                    scatter = replace(scatter, items=[scatter.items[0], *items])
-                    scene.user.commit("main")
+                scene.upload("main", f"file-{self.rounds}")
+                scene.user.commit("main")
             return super().collect(scatter)
 
-    engine = LateOnce()
+    engine = Committing(scene)
     swept = run_sweep(scene.context(engine=engine), marked.mark_id, SweepRequest())
-    assert engine.rounds == 2
+    assert engine.rounds == len(scene.garbage)
     assert_adds_up(swept)
     assert len(read) > 3
     assert set(read.values()) == {1}
