@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.domain.durations import format_duration
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
@@ -31,10 +32,8 @@ def examine(context: RunContext, probe: StoreProbe | None = None) -> Iterator[Ch
     yield attempt("server", doctor.server)
     yield from doctor.probe.run()
     yield attempt("clocks", doctor.clocks)
-    yield attempt("commits", doctor.commits, "Dumping refs needs the right to read all of them.")
-    yield attempt(
-        "uncommitted", doctor.uncommitted, "Needs retention:PrepareGarbageCollectionUncommitted."
-    )
+    yield attempt("commits", doctor.commits)
+    yield attempt("uncommitted", doctor.uncommitted)
     yield attempt("rules", doctor.rules)
     yield attempt("other repositories", doctor.other_repositories)
     yield attempt("branches", doctor.branches)
@@ -111,7 +110,8 @@ class _Doctor:
                 "commits",
                 Verdict.WARNING,
                 f"{found}, from branch logs: there is no right to dump refs",
-                "Nothing expires this way, because dangling commits are not seen. Allow the user to dump refs.",
+                "Nothing expires this way, because dangling commits are not seen. Add this statement to one of the "
+                f"user's policies: {right_to_dump(context.name).statement}",
             )
         return Check("commits", Verdict.OK, found)
 

@@ -22,6 +22,7 @@ from lakesweep.errors import (
     ThrottledError,
     UnsupportedStoreError,
 )
+from lakesweep.storage.rights import how_to_allow
 
 # The kind of an error that may be gone when the same request is made again.
 TRANSIENT = "storage-unreachable"
@@ -61,6 +62,11 @@ _DENIED_CODES = frozenset(
         "InvalidToken",
     }
 )
+# The credentials themselves are wrong, so no right of theirs is missing.
+_UNKNOWN_CALLER_CODES = frozenset(
+    {"SignatureDoesNotMatch", "InvalidAccessKeyId", "ExpiredToken", "InvalidToken"}
+    | {"AuthenticationFailed"}
+)
 _NO_CONTAINER_CODES = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBeingDeleted"})
 
 _STATUS = re.compile(r"status code: (\d{3})|\(code: (\d{3})\)")
@@ -88,7 +94,10 @@ def error_from_reply(status: int, code: str, message: str, what: str) -> Lakeswe
     if status in _THROTTLE_STATUSES or code in _THROTTLE_CODES:
         return ThrottledError(f"{text}; it asked us to slow down. Nothing more was done here.")
     if status in (401, 403) or code in _DENIED_CODES:
-        return StorageDeniedError(f"{text}; check the credentials and their rights.")
+        advice = "" if code in _UNKNOWN_CALLER_CODES else how_to_allow(what)
+        return StorageDeniedError(
+            f"{text}; check the credentials and their rights.{' ' * bool(advice)}{advice}"
+        )
     if status == 404:
         return ObjectNotFoundError(f"{text}.")
     if status in (409, 412) or code == "PreconditionFailed":

@@ -76,6 +76,17 @@ def test_errors_of_the_real_server(user, real_lakefs):
         user.client.commit(user.repository, "no-such-ref")
 
 
+def test_a_read_only_repository_is_told_as_one(user, minio):
+    """The server's own words for it are known."""
+    name = f"{user.repository}-ro"
+    body = {"name": name, "storage_namespace": f"{minio.make_bucket(name)}/ns", "read_only": True}
+    user.http.post("repositories", json=body).raise_for_status()
+    for prepare_it in (user.client.prepare_uncommitted, user.client.start_prepare_commits):
+        with pytest.raises(CatalogDeniedError) as caught:
+            prepare_it(name)
+        assert caught.value.kind == "read-only-repository"
+
+
 def test_the_dump_equals_a_walk_through_the_api(user):
     """Every commit, branch (hidden too) and tag, merges and a deleted branch's dangling commit included."""
     user.upload("main", "a", b"a")

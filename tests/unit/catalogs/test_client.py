@@ -179,7 +179,7 @@ def test_statuses_become_errors_in_our_words(fake, status, error):
     assert "http://fake.example/api/v1" in message
     assert "listing the branches of repo" in message
     assert "no way" in message
-    assert len(message) < 600
+    assert len(message) < 900
     assert SECRET_ACCESS_KEY not in message
     assert ACCESS_KEY_ID not in message
 

@@ -12,11 +12,16 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
+from lakesweep.catalogs.lakefs.rights import Right, needed_right
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer"]
 
 logger = logging.getLogger(__name__)
+
+# lakeFS's own words.
+_READ_ONLY = "read-only"
+_NO_RIGHT = "insufficient permissions"
 
 Wire = TypeVar("Wire", bound=BaseModel)
 Params = Mapping[str, str | int | bool]
@@ -107,7 +112,7 @@ class Transport:
             )
         except httpx.TransportError as error:
             raise self._unreachable(operation, error) from error
-        return self._checked(operation, response, expect)
+        return self._checked(operation, response, expect, needed_right(method, path))
 
     def change(
         self,
@@ -125,7 +130,7 @@ class Transport:
             response = self._send(operation, method, path, body=body, read_timeout=read_timeout)
         except httpx.TransportError as error:
             raise self._unreachable(operation, error) from error
-        return self._checked(operation, response, expect)
+        return self._checked(operation, response, expect, needed_right(method, path))
 
     def _send(
         self,
@@ -159,20 +164,42 @@ class Transport:
         )
 
     def _checked(
-        self, operation: str, response: httpx.Response, expect: Sequence[int]
+        self,
+        operation: str,
+        response: httpx.Response,
+        expect: Sequence[int],
+        right: Right | None,
     ) -> httpx.Response:
         if response.status_code in expect:
             return response
         status = response.status_code
         said = f"{operation}: {self.url} answered {status}{server_message(response)}."
-        if status in (401, 403):
+        if status == 403 and _READ_ONLY in said:
             raise CatalogDeniedError(
-                f"{said} Check the access key and secret, and that its user has the right to do this."
+                f"{said} The repository is read-only, and lakeFS prepares no collection of such a one, so "
+                "it was not done. Collect the repository that writes to this storage namespace instead, or have an "
+                "administrator make this one writable.",
+                kind="read-only-repository",
             )
+        if status in (401, 403):
+            raise CatalogDeniedError(f"{said} It was not done. {_what_to_allow(said, right)}")
         if status == 404:
             raise CatalogNotFoundError(said)
         # The status is the kind, for callers that know what it means to them.
         raise CatalogError(f"{said} It was given up.", kind=f"http-{status}")
+
+
+def _what_to_allow(said: str, right: Right | None) -> str:
+    check = "Check the access key and secret"
+    if right is None:
+        return f"{check}, and that its user has the right to do this."
+    needed = (
+        f"{' and '.join(right.actions)} on {right.resource}. Add this statement to one of the policies of the access "
+        f"key's user: {right.statement}"
+    )
+    if _NO_RIGHT in said:
+        return f"The right that is missing is {needed}"
+    return f"{check}. If they are as they should be, the right that is missing is {needed}"
 
 
 def _query(value: str | int | bool) -> str:
