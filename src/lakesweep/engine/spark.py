@@ -190,8 +190,10 @@ def is_first_attempt() -> bool:
 
 def _tries_again(spark: SparkSession) -> bool:
     """Whether Spark gives a task that failed a second try: on threads of this machine it does not, unless told to."""
-    master = str(spark.conf.get("spark.master", "") or "")
-    local = re.fullmatch(r"local(?:\[[^,\]]+(?:,\s*(\d+))?\])?", master)
+    # A session's own settings may name a master that came too late; its context knows the one it works for.
+    has_context = hasattr(spark, "sparkContext")
+    master = spark.sparkContext.master if has_context else spark.conf.get("spark.master", "")
+    local = re.fullmatch(r"local(?:\[[^,\]]+(?:,\s*(\d+))?\])?", master or "")
     if local:
         return int(local[1] or 1) > 1
     return int(spark.conf.get("spark.task.maxFailures", "4") or 4) > 1
