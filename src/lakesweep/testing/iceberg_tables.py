@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import gzip
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -128,17 +128,32 @@ class IcebergTable:
         self.write(path, b"orphan")
         return path
 
-    def live_files(self, *states: Snapshot, all_snapshots: bool = False) -> set[str]:
-        """What readers of these states need: one snapshot each, or all where that one is not listed; all statistics."""
+    def live_files(
+        self,
+        *states: Snapshot,
+        all_snapshots: bool = False,
+        gone: Collection[str] = (),
+    ) -> set[str]:
+        """What readers of these states need: one snapshot each, or all where that one is not listed; all statistics.
+
+        What a file names that is `gone` nobody can tell any more.
+        """
         live: set[str] = set()
         for state in states:
+            if state.metadata_location in gone:
+                live.add(state.metadata_location)
+                continue
             listed = self.listed.get(state.metadata_location, (state,))
             named = [one for one in listed if one.snapshot_id == state.snapshot_id]
             live.add(state.metadata_location)
             live |= {path for snapshot in listed for path in snapshot.statistics}
             for snapshot in listed if all_snapshots or not named else named:
+                if snapshot.manifest_list in gone:
+                    live.add(snapshot.manifest_list or "")
+                    continue
                 live |= {manifest.path for manifest in snapshot.manifests}
-                live |= {entry.path for m in snapshot.manifests for entry in m.alive()}
+                readable = [m for m in snapshot.manifests if m.path not in gone]
+                live |= {entry.path for m in readable for entry in m.alive()}
                 if snapshot.manifest_list is not None:
                     live.add(snapshot.manifest_list)
         return live
@@ -196,7 +211,9 @@ class IcebergTable:
         data = self._metadata()
         self.write(path, gzip.compress(data) if self.is_metadata_compressed else data)
         self.metadata_files.append(path)
-        self.listed[path] = tuple(self.snapshots)
+        self.listed[path] = tuple(
+            replace(one, metadata_location=one.metadata_location or path) for one in self.snapshots
+        )
         return path
 
     def _metadata(self) -> bytes:

@@ -5,7 +5,7 @@ Nothing here is shared with the collector: live files come from what the tables'
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from lakesweep.testing.iceberg_tables import Snapshot
@@ -57,18 +57,51 @@ class CatalogModel:
                 live |= {(name, snapshot) for name, (_, snapshot) in kept[-1].after.items()}
         return live
 
-    def live_files(self, commits_kept: int | None) -> set[str]:
-        """The files that live states need."""
+    def live_files(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
+        """The files that live states need, as far as files that are not `gone` tell."""
         tables = self._tables()
         live: set[str] = set()
         for name, snapshot in self.live_states(commits_kept):
-            live |= tables[name].live_files(snapshot)
+            live |= tables[name].iceberg.live_files(snapshot, gone=gone)
         return live
 
-    def live_bases(self, commits_kept: int | None) -> set[str]:
-        """Folders of tables with a live state."""
+    def live_bases(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
+        """Folders of tables with a live state whose metadata is not `gone`."""
         tables = self._tables()
-        return {tables[name].iceberg.location for name, _ in self.live_states(commits_kept)}
+        return {
+            tables[name].iceberg.location
+            for name, snapshot in self.live_states(commits_kept)
+            if snapshot.metadata_location not in gone
+        }
+
+    def head_files(self, commits_kept: int | None) -> set[str]:
+        """The files of all live states whose metadata file a reference has at its head."""
+        at_heads = {
+            snapshot.metadata_location
+            for head in self.references.values()
+            if head is not None
+            for _, snapshot in self.commits[head].after.values()
+        }
+        tables = self._tables()
+        return {
+            file
+            for name, snapshot in self.live_states(commits_kept)
+            if snapshot.metadata_location in at_heads
+            for file in tables[name].live_files(snapshot)
+        }
+
+    def history(self, branch: str) -> list[int]:
+        """The numbers of a branch's commits, newest first."""
+        numbers = []
+        head = self.references[branch]
+        while head is not None:
+            numbers.append(head)
+            head = self.commits[head].parent
+        return numbers
+
+    def state(self, branch: str, name: str) -> Snapshot:
+        """A table's state on a branch."""
+        return self._after(branch)[name][1]
 
     def dropped_files(self, commits_kept: int | None) -> set[str]:
         """What the last state of every table needs that a reference still knows of and no live commit has."""

@@ -311,6 +311,7 @@ class TestUnreadable:
             inner.append("a.parquet")
             orphans.add(inner.iceberg.write_orphan(f"{name}.parquet"))
         inner_orphan = min(orphans, key=len)
+        scene.write(scene.uri("orders/beside/stray.parquet"), b"perhaps its own")
         healthy = scene.table("healthy")
         healthy.append("a.parquet")
         orphan = healthy.iceberg.write_orphan("x.parquet")

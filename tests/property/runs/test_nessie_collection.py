@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.record import RunRecord
 from lakesweep.testing.iceberg_tables import EQUALITY_DELETES
 from lakesweep.testing.nessie_model import CatalogModel
 from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+
+# Files that name others: a run must read them.
+NAMING = (".json", ".avro")
 
 VERBS = (
     "create",
@@ -34,6 +41,10 @@ VERBS = (
     "tag",
     "delete reference",
     "switch",
+    "sweep",
+    "sweep",
+    "tag an older commit",
+    "reset",
 )
 
 # Short lists tell nothing: what goes wrong needs several tables, references and commits at once.
@@ -53,6 +64,9 @@ class Story:
     foreign: set[str] = field(default_factory=set)  # of other catalogs
     tables: dict[str, SceneTable] = field(default_factory=dict)
     has_dropped: bool = False
+    has_swept: bool = False
+    hashes: list[str] = field(default_factory=list)  # of the model's commits
+    gone: set[str] = field(default_factory=set)  # what sweeps deleted
 
     def tell(self, verb: str, number: int) -> None:
         here = self.model.tables_on(self.branch)
@@ -66,6 +80,16 @@ class Story:
             self._refer(f"b{self._number()}", is_branch=True)
         elif verb == "tag":
             self._refer(f"v{self._number()}", is_branch=False)
+        elif verb == "sweep":
+            self.sweep(None if number == 7 else number)
+        elif verb == "tag an older commit":
+            commits = self.model.history(self.branch)
+            self._refer(f"v{self._number()}", is_branch=False, at=commits[number % len(commits)])
+        elif verb == "reset":
+            commits = self.model.history(self.branch)
+            back = commits[min(1 + number % 2, len(commits) - 1)]
+            self.scene.nessie.assign(self.branch, self.branch, self.hashes[back])
+            self.model.references[self.branch] = back
         elif verb == "delete reference":
             self._delete_reference(number)
         elif verb == "switch":
@@ -74,6 +98,37 @@ class Story:
         elif here:
             self._change(verb, self.tables[here[number % len(here)]])
 
+    def sweep(self, commits_kept: int | None) -> RunRecord | None:
+        """Sweep, and hold it against the model; None where a head's file is missing, and the run must refuse."""
+        policy = "NONE" if commits_kept is None else str(commits_kept)
+        before, heads = self.scene.files(), self.scene.nessie.heads()
+        garbage = self.garbage(commits_kept)
+        marked = self.scene.mark(policy)
+        lost = {f for f in self.model.head_files(commits_kept) - before if f.endswith(NAMING)}
+        if lost:
+            with pytest.raises(UnsafeToSweepError, match="can't be read"):
+                self.scene.expire(marked)
+            assert self.scene.files() == before
+            return None
+        record = self.scene.expire(marked)
+        deleted = before - self.scene.files()
+        note(f"not deleted: {garbage - deleted}; deleted in vain: {deleted - garbage}")
+        assert deleted <= garbage
+        seen = record.objects
+        assert seen["listed"] == seen["live"] + seen["young"] + seen["protected"] + seen["garbage"]
+        assert seen["garbage"] == seen["deleted"] == len(deleted)
+        assert self.scene.nessie.heads() == heads
+        self.gone |= deleted
+        self.has_swept = True
+        return record
+
+    def garbage(self, commits_kept: int | None) -> set[str]:
+        """What a sweep may delete by the model."""
+        bases = tuple(f"{base}/" for base in self.model.live_bases(commits_kept, self.gone))
+        kept = self.model.live_files(commits_kept, self.gone) | self.young | self.foreign
+        kept |= self.model.dropped_files(commits_kept)
+        return {f for f in self.scene.files() - kept if bases and f.startswith(bases)}
+
     def _create(self, name: str, location: str | None) -> None:
         table = self.scene.table(name, location, format_version=1 + len(self.tables) % 3)
         self.tables[name] = table
@@ -81,6 +136,9 @@ class Story:
 
     def _change(self, verb: str, table: SceneTable) -> None:
         iceberg = table.iceberg
+        # A writer goes on from what the branch has, and knows nothing of other branches or what a reset left behind.
+        state = self.model.state(self.branch, table.name)
+        iceberg.snapshots = list(iceberg.listed[state.metadata_location])
         current = [
             f.path for m in iceberg.snapshots[-1].manifests for f in m.entries if f.status < 2
         ]
@@ -102,7 +160,7 @@ class Story:
                 self._put(table, iceberg.append(self._name()))
             case "unlisted snapshot":
                 # Protobuf's default, where a writer left the id out.
-                self._put(table, replace(iceberg.snapshots[-1], snapshot_id=0))
+                self._put(table, replace(state, snapshot_id=0))
             case "foreign table":
                 number = self._number()
                 folder = f"{iceberg.location}/foreign-{number}"
@@ -123,17 +181,20 @@ class Story:
             case "drop":
                 self.scene.nessie.commit(self.branch, deletes=[table.key])
                 self.model.drop(self.branch, table.name)
+                self.hashes.append(self.scene.nessie.heads()[self.branch])
                 self.has_dropped = True
 
     def _put(self, table: SceneTable, snapshot) -> None:  # type: ignore[no-untyped-def]
         table.branch = self.branch
         table.commit(snapshot)
         self.model.put(self.branch, table, snapshot)
+        self.hashes.append(self.scene.nessie.heads()[self.branch])
 
-    def _refer(self, name: str, *, is_branch: bool) -> None:
+    def _refer(self, name: str, *, is_branch: bool, at: int | None = None) -> None:
         create = self.scene.nessie.create_branch if is_branch else self.scene.nessie.create_tag
-        create(name, self.branch)
-        self.model.references[name] = self.model.references[self.branch]
+        at = self.model.references[self.branch] if at is None else at
+        create(name, self.branch, None if at is None else self.hashes[at])
+        self.model.references[name] = at
 
     def _delete_reference(self, number: int) -> None:
         others = sorted(r for r in self.model.references if r not in ("main", self.branch))
@@ -154,42 +215,36 @@ class Story:
 def test_an_expiry_deletes_exactly_what_the_model_calls_garbage(
     story_steps: list[tuple[str, int]], commits_kept: int | None
 ) -> None:
-    """Live, young and dropped tables' files stay; all else below live tables' folders goes; a second run finds nothing."""
+    """Live, young, foreign and dropped tables' files stay; all else below live tables' folders goes.
+
+    Sweeps stand between other work, under any policy, and commits that they cut off become live again. A second run
+    finds nothing.
+    """
     with tempfile.TemporaryDirectory() as folder, NessieScene(Path(folder)) as scene:
         story = Story(scene)
         for verb, number in [("create", 0), ("create nested", 0), *story_steps]:
             story.tell(verb, number)
-        policy = "NONE" if commits_kept is None else str(commits_kept)
+        has_swept = story.has_swept
+        garbage = story.garbage(commits_kept)
         before = scene.files()
-        heads = scene.nessie.heads()
-        live = story.model.live_files(commits_kept)
-        bases = tuple(f"{base}/" for base in story.model.live_bases(commits_kept))
-        dropped = story.model.dropped_files(commits_kept)
-        garbage = {
-            file
-            for file in before - live - story.young - story.foreign - dropped
-            if bases and file.startswith(bases)
-        }
 
-        deferred = scene.mark(policy)
-        scene.defer(deferred)
-        record = scene.expire(scene.mark(policy))
+        deferred = scene.mark("NONE" if commits_kept is None else str(commits_kept))
+        with suppress(UnsafeToSweepError):
+            scene.defer(deferred)
+        record = story.sweep(commits_kept)
 
         deleted = before - scene.files()
-        note(f"not deleted: {garbage - deleted}; deleted in vain: {deleted - garbage}")
-        assert deleted <= garbage
         assert scene.deferred(deferred) == deleted
         # Below the folder of a dropped table inside a live one all stays, also what the model calls its garbage.
-        if not story.has_dropped and not (live - before):
+        is_whole = not (story.model.live_files(commits_kept) - before)
+        if record and not story.has_dropped and not has_swept and is_whole:
             unknown = {
                 f for f in garbage - deleted if not _is_of_live_table(f, story, commits_kept)
             }
             assert garbage - deleted == unknown
-        seen = record.objects
-        assert seen["listed"] == seen["live"] + seen["young"] + seen["protected"] + seen["garbage"]
-        assert seen["garbage"] == seen["deleted"] == len(deleted)
-        assert scene.expire(scene.mark(policy)).objects["garbage"] == 0
-        assert scene.nessie.heads() == heads
+        again = story.sweep(commits_kept)
+        assert (again is None) == (record is None)
+        assert again is None or again.objects["garbage"] == 0
 
 
 def _is_of_live_table(file: str, story: Story, commits_kept: int | None) -> bool:

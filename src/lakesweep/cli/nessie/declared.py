@@ -290,7 +290,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "give_up",
         "keep",
-        "Go on without this content, whose metadata can't be read; nothing below any place it could own is deleted. "
+        "Go on without this content, whose metadata can't be read; nothing that it can own is deleted. "
         "May be repeated; works on the command line only.",
         kind="list",
         metavar="CONTENT_ID",
