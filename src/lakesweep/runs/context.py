@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
@@ -78,6 +78,7 @@ def open_repository(
             f"The repository {name} is read-only, so its server refuses to prepare a collection. Nothing was touched.",
             kind="read-only",
         )
+    refuse_long_requests(storage, margins)
     namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
     return RunContext(
         repository=found,
@@ -91,6 +92,20 @@ def open_repository(
         use_lease=use_lease,
         clock=clock,
     )
+
+
+def refuse_long_requests(storage: StorageOptions, margins: SafetyMargins) -> None:
+    """Refuse timeouts by which a delete could outlive the lease that it was sent under."""
+    # A request on a connection that the server had closed is sent once more.
+    seconds = 2 * (storage.connect_timeout_seconds + storage.request_timeout_seconds)
+    if timedelta(seconds=seconds) > margins.longest_request:
+        allowed = margins.longest_request.total_seconds() / 2
+        raise ConfigError(
+            f"The storage options connect_timeout_seconds ({storage.connect_timeout_seconds:g}) and "
+            f"request_timeout_seconds ({storage.request_timeout_seconds:g}) are more than {allowed:g} together: a delete "
+            "could take effect after the lease that it was sent under. Nothing was touched. Set them lower.",
+            kind="long-requests",
+        )
 
 
 def repository_name(text: str) -> str:

@@ -13,21 +13,23 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
-from lakesweep.domain.cutoff import SafetyMargins
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import (
+    ConfigError,
     PartlySweptError,
     UnsafeToSweepError,
 )
 from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.collect import run_gc, run_resume, run_sweep
-from lakesweep.runs.context import RunContext
+from lakesweep.runs.context import RunContext, open_repository, refuse_long_requests
 from lakesweep.runs.lease import FOLDER
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.work import deadline as deadline_module
 from lakesweep.runs.work.deadline import Moment
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
+from lakesweep.storage import StorageOptions
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
 from lakesweep.testing.trouble import MeddlingBackend
@@ -277,3 +279,12 @@ def test_executors_with_a_wrong_clock_stop_the_sweep(
         run_sweep(context, marked.mark_id, SweepRequest())
     assert caught.value.kind == "clock-skew"
     assert scene.left() == set(scene.garbage)
+
+
+def test_timeouts_that_outlast_a_lease_are_refused(scene: Scene) -> None:
+    """A delete that may take ten minutes could take effect when another collector holds the lease."""
+    slow = StorageOptions(request_timeout_seconds=600)
+    with pytest.raises(ConfigError, match="request_timeout_seconds") as caught:
+        open_repository(scene.lake.client, scene.name, slow, InProcessEngine())
+    assert caught.value.kind == "long-requests"
+    refuse_long_requests(StorageOptions(), SAFETY_FULL)
