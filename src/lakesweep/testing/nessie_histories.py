@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import httpx
@@ -55,14 +55,19 @@ class NessieUser(Protocol):
 
 
 def write_random_history(
-    user: NessieUser, seed: int, steps: int, *, drops_in_merges: bool = False
+    user: NessieUser,
+    seed: int,
+    steps: int,
+    *,
+    drops_in_merges: bool = False,
+    before_step: Callable[[int], object] | None = None,
 ) -> list[str]:
     """Take so many steps on a fresh server; gives the hashes of all commits in the order they were made.
 
     What is done depends on the seed alone, so two servers come to the same history but for hashes, ids and times.
     Only for merges that leave out some keys do the fake and a real server differ in what they accept.
     """
-    return _Writer(user, random.Random(seed), drops_in_merges).write(steps)
+    return _Writer(user, random.Random(seed), drops_in_merges).write(steps, before_step)
 
 
 class _Writer:
@@ -75,8 +80,10 @@ class _Writer:
         self._logs: dict[str, list[str]] = {"main": []}
         self._tags: set[str] = set()
 
-    def write(self, steps: int) -> list[str]:
+    def write(self, steps: int, before_step: Callable[[int], object] | None) -> list[str]:
         for step in range(steps):
+            if before_step is not None:
+                before_step(step)
             action = self._rng.choices(list(_ACTIONS), list(_ACTIONS.values()))[0]
             getattr(self, f"_{action}")(step)
         return self._made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -275,6 +275,101 @@ def test_a_file_written_anew_under_a_planned_name_is_kept(
     assert anew in scene.files()
     assert same not in scene.files()
     assert any("anew.parquet" in note for note in record.notes)
+
+
+def _reset_by_one(scene: NessieScene, hashes: list[str]) -> None:
+    scene.nessie.assign("main", hash=hashes[-2])
+
+
+def _branch_in_the_middle(scene: NessieScene, hashes: list[str]) -> None:
+    scene.nessie.create_branch("fork", hash=hashes[len(hashes) // 2])
+
+
+def _three_commits(scene: NessieScene, hashes: list[str]) -> None:
+    for number in range(3):
+        scene.tables[0].append(f"new-{number}.parquet")
+
+
+CHANGES: dict[str, Callable[[NessieScene, list[str]], None]] = {
+    "three commits": _three_commits,
+    "a reset by one": _reset_by_one,
+    "a branch in the middle": _branch_in_the_middle,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("policy", ["NONE", "P36500D"])
+def test_the_second_look_reads_what_changed(
+    scene: NessieScene, policy: str, change: Callable[[NessieScene, list[str]], None]
+) -> None:
+    """With hundreds of thousands of commits a whole walk takes longer than its answer is valid."""
+    orders = scene.table("orders")
+    hashes = []
+    for number in range(60):
+        orders.append(f"{number}.parquet")
+        hashes.append(scene.nessie.head())
+    orphan = orders.iceberg.write_orphan("x.parquet")
+    marked = scene.mark(policy)
+    change(scene, hashes)
+    scene.nessie.requests.clear()
+
+    scene.expire(marked, ask_nessie=True)
+
+    assert orphan not in scene.files()
+    assert orders.live_files() <= scene.files()
+    pages = [query for _, path, query in scene.nessie.requests if "/history" in path]
+    assert [query["max-records"] for query in pages] == ["10"]
+
+
+def test_a_head_that_a_shorter_policy_walked_from_ends_no_longer_walk(scene: NessieScene) -> None:
+    """A branch that keeps all is made at the head of one that keeps its head alone."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    scene.nessie.create_branch("keep-0")
+    orders.append("b.parquet")
+    orders.append("c.parquet")
+    marked = scene.mark("1", {"keep-.*": "NONE"})
+    scene.nessie.create_branch("keep-1")
+
+    scene.expire(marked, ask_nessie=True)
+
+    assert orders.live_files() <= scene.files()
+
+
+def test_a_live_commit_ends_no_walk_that_counts(scene: NessieScene) -> None:
+    """Two commits from an older head reach further back than two from the newest."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    orders.append("b.parquet")
+    older = scene.nessie.head()
+    orders.append("c.parquet")
+    marked = scene.mark("2")
+    scene.nessie.create_branch("fork", hash=older)
+
+    scene.expire(marked, ask_nessie=True)
+
+    assert orders.live_files() <= scene.files()
+
+
+def test_the_second_look_at_a_set_of_nessie_gc_stops_at_its_time(
+    scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was committed long before that mark is in it."""
+    orders = scene.table("orders")
+    scene.nessie.now = datetime.now(UTC) - timedelta(days=30)
+    for number in range(60):
+        orders.append(f"{number}.parquet")
+    marked = scene.mark()
+    monkeypatch.setattr(scene.live_sets, "facts", lambda live_set_id: None)
+    scene.nessie.now = datetime.now(UTC)
+    orders.append("new.parquet")
+    scene.nessie.requests.clear()
+
+    scene.expire(marked, ask_nessie=True)
+
+    assert orders.live_files() <= scene.files()
+    pages = [query for _, path, query in scene.nessie.requests if "/history" in path]
+    assert [query["max-records"] for query in pages] == ["10"]
 
 
 class TestDiedEarly:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
@@ -17,7 +17,7 @@ from lakesweep.catalogs.nessie.values import (
     TableState,
 )
 
-__all__ = ["DEFAULT_PAGES", "FORK_PAGES", "ROOT", "CommitHistory", "read_history"]
+__all__ = ["DEFAULT_PAGES", "FORK_PAGES", "ROOT", "CommitHistory", "log_of", "read_history"]
 
 ROOT = -1  # the number that stands for "before the first commit"
 
@@ -111,8 +111,20 @@ def read_history(
     """Read a reference's commits from its head until the root, or a commit that is known."""
     if reference.hash == config.no_ancestor_hash or history.number_of(reference.hash) is not None:
         return
+    child = None
+    for commits in log_of(client, config, reference, pages):
+        child, is_known = history.add(commits, child)
+        on_commits(len(commits))
+        if is_known or (commits[-1].parent and history.join(child, commits[-1].parent)):
+            return
+
+
+def log_of(
+    client: NessieClient, config: CatalogConfig, reference: Reference, pages: Sequence[int]
+) -> Iterator[Sequence[LoggedCommit]]:
+    """A reference's log from its head towards the root, in pages of these sizes, checked that no commit is left out."""
     operation = f"reading the history of {reference}"
-    expected, child, token = reference.hash, None, None
+    expected, token = reference.hash, None
     sizes = iter(pages)
     size = next(sizes)
     while True:
@@ -120,18 +132,13 @@ def read_history(
         if not page.commits:
             raise nonsense(operation, "the server sent no commits where there must be some")
         _check_chain(operation, page.commits, expected)
-        child, is_known = history.add(page.commits, child)
-        on_commits(len(page.commits))
-        if is_known:
-            return
+        yield page.commits
         last = page.commits[-1]
         if page.next_token is None:
             if config.no_ancestor_hash and last.parent not in (None, config.no_ancestor_hash):
                 raise nonsense(operation, f"it ends at {last.hash}, which has a parent")
             return
         expected, token = _parent(operation, last), page.next_token
-        if history.join(child, expected):
-            return
         size = next(sizes, size)
 
 

@@ -32,7 +32,7 @@ from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
 from lakesweep.errors import CatalogError
 
-__all__ = ["Identified", "identify"]
+__all__ = ["Identified", "default_branch_of", "identify", "in_parallel"]
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def identify(
     """
     config = client.config()
     references = client.references()
-    default = _default_branch(client, config, references)
+    default = default_branch_of(client, config, references)
     history = CommitHistory()
     on_commits = on_progress or _nobody
     # The default branch first, as nearly all others share its history and then stop where they meet it.
@@ -85,7 +85,7 @@ def identify(
     def read_fork(reference: Reference) -> None:
         read_history(client, config, history, reference, FORK_PAGES, on_commits)
 
-    for _ in _in_parallel(read_fork, (r for r in references if r is not default), parallelism):
+    for _ in in_parallel(read_fork, (r for r in references if r is not default), parallelism):
         pass
 
     heads = [
@@ -100,7 +100,7 @@ def identify(
         contents = client.entries(history.hashes[number])
         return number, tuple(history.intern(content) for content in contents)
 
-    states = dict(_in_parallel(read_state, sorted(live.states), parallelism))
+    states = dict(in_parallel(read_state, sorted(live.states), parallelism))
     logger.info(
         "nessie %s: %d references, %d commits of which %d are live, %d full states",
         *(client.uri, len(references), len(history), len(live), len(states)),
@@ -117,9 +117,10 @@ def identify(
     )
 
 
-def _default_branch(
+def default_branch_of(
     client: NessieClient, config: CatalogConfig, references: Iterable[Reference]
 ) -> Reference:
+    """The default branch, without which no list of references is whole."""
     for reference in references:
         if reference.name == config.default_branch and reference.kind == "BRANCH":
             return reference
@@ -131,7 +132,7 @@ def _default_branch(
     )
 
 
-def _in_parallel(
+def in_parallel(
     work: Callable[[Item], Result], items: Iterable[Item], parallelism: int
 ) -> Iterator[Result]:
     """Results in the order of the items. The first failure ends it; what has not begun then never does."""

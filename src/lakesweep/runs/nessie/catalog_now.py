@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakesweep.catalogs.nessie.client import NessieClient
-from lakesweep.catalogs.nessie.identify import Identified, identify
-from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
-from lakesweep.domain.cutoff_policies import CutoffPolicies, parse_policies
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
+from lakesweep.catalogs.nessie.second_look import Known, NewContents, find_new_contents
+from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy, parse_policies
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSet, MarkFacts, OtherContent
 from lakesweep.runs.nessie.ages import earliest_mark
@@ -33,11 +33,12 @@ class NewlyLive:
 
 
 class CatalogNow:
-    """Asks the catalog again with the mark's own policies. A walk is made only where a reference has moved."""
+    """Asks the catalog again with the mark's own policies. Only references that have moved are walked."""
 
     def __init__(
         self,
         client: NessieClient,
+        live_sets: LiveSetStore,
         live_set: LiveSet,
         facts: MarkFacts | None,
         known: set[tuple[str, int]],
@@ -45,37 +46,63 @@ class CatalogNow:
     ) -> None:
         """`known` are the (metadata location, snapshot id) of the mark; `read_files` reads what others need."""
         self._client = client
+        self._live_sets = live_sets
+        self._live_set = live_set
         self._facts = facts
         self._policies = mark_policies(live_set, facts)
         self._known = known
         self._read_files = read_files
-        self._heads = facts.heads if facts is not None else None
+        self._heads: Mapping[str, str] = facts.heads if facts is not None else {}
+        self._ends: dict[CutoffPolicy, set[str]] | None = None
+        self._states: dict[DistinctContent, None] = {}
+        self._others: dict[OtherContent, None] = {}
         self._seen = NewlyLive()
 
     def look(self) -> NewlyLive:
         """What is live now and was not when the set was marked."""
         heads = {f"{r.kind} {r.name}": r.hash for r in self._client.references()}
-        if heads == self._heads:
+        if heads.items() <= self._heads.items():
             return self._seen
-        found = identify(
+        found = find_new_contents(
             self._client,
             self._policies,
+            Known(self._heads, self._known_ends()),
             keep_state_at_cutoff=self._facts is not None and self._facts.keep_state_at_cutoff,
         )
-        self._seen = self._read(found)
-        self._heads = found.heads
+        self._take(found)
         return self._seen
 
-    def _read(self, found: Identified) -> NewlyLive:
-        states = list(
-            dict.fromkeys(
-                DistinctContent(r.content_id, r.content_type, r.metadata_location, r.snapshot_id)
-                for r in found.references
-                if (r.metadata_location, r.snapshot_id) not in self._known
-            )
-        )
+    def _known_ends(self) -> dict[CutoffPolicy, set[str]]:
+        """Commits where a walk may end: all that its policy keeps from there on was read, by the mark or a look before."""
+        if self._ends is None:
+            self._ends = {}
+            self._add_ends(self._heads)
+            # With one policy for all, every live commit is such an end. By number, it depends on the head.
+            only = next(iter(self._ends)) if len(self._ends) == 1 else None
+            if self._facts is not None and only is not None and only.commits is None:
+                contents = self._live_sets.contents(self._live_set.id)
+                self._ends[only].update(ref.commit_id for ref in contents)
+        return self._ends
+
+    def _add_ends(self, heads: Mapping[str, str]) -> None:
+        for reference, hash in heads.items():
+            for policy in self._policies.policies_for(reference.partition(" ")[2]):
+                self._known_ends().setdefault(policy, set()).add(hash)
+
+    def _take(self, found: NewContents) -> None:
+        """Keep what is new for this run: of a reference that moves again, only its newest commits are walked."""
+        for content in found.contents:
+            if isinstance(content, OtherContent):
+                self._others[content] = None
+            elif (content.metadata_location, content.snapshot_id) not in self._known:
+                state = DistinctContent(content.content_id, *content[2:])
+                self._states[state] = None
+        states = list(self._states)
         files = self._read_files(states) if states else LiveFiles()
-        return NewlyLive(states, files, found.others)
+        self._seen = NewlyLive(states, files, tuple(self._others))
+        # Only now: what could not be read is asked for again.
+        self._add_ends(found.heads)
+        self._heads = found.heads
 
 
 def mark_policies(live_set: LiveSet, facts: MarkFacts | None) -> CutoffPolicies:

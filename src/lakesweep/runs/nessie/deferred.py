@@ -93,6 +93,7 @@ def delete_deferred(
         else:
             catalog = CatalogNow(
                 client,
+                context.live_sets,
                 live_set,
                 facts,
                 found.known,

@@ -368,7 +368,12 @@ class _Expiry:
         if self._client is None:
             return None
         return CatalogNow(
-            self._client, self._live_set, self._facts, found.known, self._read_newly_live
+            self._client,
+            self._context.live_sets,
+            self._live_set,
+            self._facts,
+            found.known,
+            self._read_newly_live,
         )
 
     def _read_newly_live(self, states: list[DistinctContent]) -> LiveFiles:
