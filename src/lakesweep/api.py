@@ -93,7 +93,7 @@ def collect(
 ) -> RunRecord:
     """Mark, plan, sweep. `spark.hadoop.lakefs.gc.do_mark`, `do_sweep` and `mark_id` of the session are honoured."""
     settings = _settings(spark, options, CollectOptions, guards, region)
-    marking, sweeping = mark_request(settings, repo), sweep_request(settings)
+    marking, sweeping = mark_request(settings, repo), sweep_request(settings, repo)
     with _opened(spark, repo, settings) as context:
         if not settings.collect.do_mark:
             return run_sweep(context, named_mark(settings), sweeping)
@@ -127,7 +127,7 @@ def sweep(
 ) -> RunRecord:
     """Delete what an earlier mark planned and is garbage still; `mark_id` may be an older client's folder."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(spark, repo, settings, lambda c, s: run_sweep(c, mark_id, sweep_request(s)))
+    return _run(spark, repo, settings, lambda c, s: run_sweep(c, mark_id, sweep_request(s, repo)))
 
 
 def resume(
@@ -140,7 +140,7 @@ def resume(
 ) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(spark, repo, settings, lambda c, s: run_resume(c, run_id, sweep_request(s)))
+    return _run(spark, repo, settings, lambda c, s: run_resume(c, run_id, sweep_request(s, repo)))
 
 
 def backup(

@@ -27,7 +27,7 @@ def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
 
     collect = settings.collect
     marking = mark_request(settings, repo)
-    sweeping = sweep_request(settings)
+    sweeping = sweep_request(settings, repo)
     asked = Asked(repo, what=collect.what, mark_id=collect.mark_id or "")
     if not collect.do_mark:
         mark = named_mark(settings)

@@ -30,6 +30,7 @@ __all__ = [
     "Region",
     "Repo",
     "chosen_settings",
+    "collect_settings_but",
     "session_properties",
     "set_up_logging",
     "with_settings",
@@ -60,8 +61,13 @@ _Config = Annotated[
     ),
 ]
 
-# For `without`: commands on an earlier mark take its id, and nothing else of what a mark is asked.
-MARK_ID_ONLY = tuple(s.name for s in SETTINGS if s.group == "collect" and s.name != "mark_id")
+
+def collect_settings_but(*names: str) -> tuple[str, ...]:
+    """For `without`: of what a mark is asked, these names are left to a command on an earlier mark."""
+    return tuple(s.name for s in SETTINGS if s.group == "collect" and s.name not in names)
+
+
+MARK_ID_ONLY = collect_settings_but("mark_id")
 
 EXIT_STATUSES = (
     "Exit status: 0 done, also when there was nothing to do; 1 a bug of ours; 2 wrong use or configuration, "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.options import Repo, collect_settings_but, with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
 from lakesweep.cli.running import Asked, on_spark, run_and_show, show_record, start_engine
 
@@ -69,14 +69,17 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
 
 @runs_app.command("resume")
-@with_settings("server", "storage", "sweep", "spark", "output")
+@with_settings(
+    *("server", "storage", "collect", "sweep", "spark", "output"),
+    without=collect_settings_but("unsafe_min_age"),
+)
 @on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""
     from lakesweep.runs.collect import run_resume
     from lakesweep.runs.opening import sweep_request
 
-    request = sweep_request(settings)
+    request = sweep_request(settings, repo)
     run_and_show(settings, Asked(repo), lambda context: run_resume(context, run_id, request))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.options import MARK_ID_ONLY, Region, Repo, with_settings
+from lakesweep.cli.options import Region, Repo, collect_settings_but, with_settings
 from lakesweep.cli.running import Asked, on_spark, refuse_switched_off, run_and_show
 
 if TYPE_CHECKING:
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 
-@with_settings("server", "storage", "collect", "sweep", "spark", "output", without=MARK_ID_ONLY)
+@with_settings(
+    *("server", "storage", "collect", "sweep", "spark", "output"),
+    without=collect_settings_but("mark_id", "unsafe_min_age"),
+)
 @on_spark
 def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Delete what an earlier mark planned. What is live is read again first; what came back to life is kept.
@@ -25,7 +28,7 @@ def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     from lakesweep.runs.opening import named_mark, sweep_request
 
     refuse_switched_off(settings, sweep=True)
-    named, request = named_mark(settings), sweep_request(settings)
+    named, request = named_mark(settings), sweep_request(settings, repo)
     run_and_show(
         settings, Asked(repo, mark_id=named), lambda context: run_sweep(context, named, request)
     )

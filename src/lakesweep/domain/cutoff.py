@@ -74,6 +74,7 @@ class Cutoff:
 
     reference_time: datetime
     min_age: timedelta
+    is_lowered: bool = False  # below what is safe by the full margins, because the user said so
 
     @property
     def at(self) -> datetime:
@@ -113,7 +114,8 @@ def decide_cutoff(
             "--unsafe-min-age with the repository's name if nobody writes to it.",
             kind="min-age-too-low",
         )
-    return Cutoff(store_time, requested_min_age)
+    safe = max(server_grace_period, SAFETY_FULL.least_age) + SAFETY_FULL.clock_skew
+    return Cutoff(store_time, requested_min_age, is_lowered=requested_min_age < safe)
 
 
 def assert_clocks_agree(

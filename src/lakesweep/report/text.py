@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from lakesweep.domain.durations import format_time
+from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.progress import human_bytes
 from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
 
@@ -60,6 +60,10 @@ def _head(record: RunRecord) -> str:
         rows.append(
             ("cut-off", f"{whole_seconds(record.cutoff)}; what was written since is not touched")
         )
+    if record.min_age_seconds is not None:
+        age = format_duration(timedelta(seconds=record.min_age_seconds))
+        lowered = ", LOWERED by --unsafe-min-age below what is safe"
+        rows.append(("minimum age", f"{age}{lowered if record.min_age_lowered else ''}"))
     rows.append(("began", whole_seconds(record.started_at)))
     if record.finished_at is not None:
         rows.append(("ended", whole_seconds(record.finished_at)))
@@ -178,10 +182,11 @@ def _examples(title: str, keys: Sequence[str]) -> str:
 
 def _next(record: RunRecord) -> Iterator[str]:
     name, mark = record.repository, record.mark_id
+    flag = f" --unsafe-min-age {name}" if record.min_age_lowered else ""
     if record.status is RunStatus.MARKED:
-        yield f"mark folder {record.mark}\nnext        lakesweep sweep {name} --mark-id {mark}"
+        yield f"mark folder {record.mark}\nnext        lakesweep sweep {name} --mark-id {mark}{flag}"
     elif record.status is RunStatus.PARTLY_SWEPT:
-        yield f"next        lakesweep runs resume {name} {record.run_id}"
+        yield f"next        lakesweep runs resume {name} {record.run_id}{flag}"
 
 
 def whole_seconds(time: datetime) -> str:

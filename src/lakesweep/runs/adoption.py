@@ -89,6 +89,7 @@ def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
         cutoff=cutoff.at,
         live=Tally(),  # nobody has looked, so the share counts as all of it
         garbage=garbage,
+        min_age_seconds=cutoff.min_age.total_seconds(),
         files=write_mark(context.store, mark_id, parts),
     )
     record = RunRecord(
@@ -101,6 +102,7 @@ def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
         status=RunStatus.MARKED if garbage.objects else RunStatus.NOTHING_TO_DO,
         started_at=context.clock(),
         cutoff=cutoff.at,
+        min_age_seconds=plan.min_age_seconds,
         mark=context.store.root.child(mark_folder(mark_id)).uri,
         notes=(f"an older client's mark, taken over from {folder}",),
     ).counted({"garbage": garbage.objects}, {})

@@ -33,6 +33,8 @@ def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) ->
     """Mark, plan, sweep."""
     with held_lease(context, "gc") as lease:
         marked: Marked = mark(context, marking, lease)
+        # One command: what its mark was allowed, its sweep is.
+        sweeping = replace(sweeping, allow_lower_min_age=marking.allow_lower_min_age)
         return sweep(context, marked.plan, marked.record, sweeping, lease)
 
 

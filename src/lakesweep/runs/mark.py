@@ -174,6 +174,8 @@ def _write_plan(
         garbage=tally,
         keep_refs=request.keep_refs,
         keep_tags=request.keep_tags,
+        min_age_seconds=cutoff.min_age.total_seconds(),
+        is_min_age_lowered=cutoff.is_lowered,
         files=files,
     )
     save_plan(context.store, plan)
@@ -215,6 +217,8 @@ def _record(
         status=_status(plan, split),
         started_at=started_at,
         cutoff=plan.cutoff,
+        min_age_seconds=plan.min_age_seconds,
+        min_age_lowered=plan.is_min_age_lowered,
         last_slice=_last_slice(found),
         rules={
             "default_retention_days": rules.default_retention_days,

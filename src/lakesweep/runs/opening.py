@@ -60,7 +60,7 @@ def mark_request(settings: Settings, repository: str) -> MarkRequest:
     collect = settings.collect
     name = repository_name(repository)
     _refuse_other_name("--unsafe-min-age", collect.unsafe_min_age, name)
-    if collect.unsafe_min_age is not None and collect.min_age is None:
+    if collect.unsafe_min_age is not None and collect.min_age is None and collect.do_mark:
         raise ConfigError(
             "--unsafe-min-age allows a lower --min-age, and none is given. Nothing was touched.",
             kind="no-min-age",
@@ -77,13 +77,15 @@ def mark_request(settings: Settings, repository: str) -> MarkRequest:
     )
 
 
-def sweep_request(settings: Settings) -> SweepRequest:
-    """What the settings ask of a sweep."""
+def sweep_request(settings: Settings, repository: str) -> SweepRequest:
+    """What the settings ask of a sweep of this repository."""
     collect = settings.collect
     to = collect.backup_to
+    _refuse_other_name("--unsafe-min-age", collect.unsafe_min_age, repository_name(repository))
     return SweepRequest(
         max_delete_share=collect.max_delete_share,
         confirm=collect.confirm,
+        allow_lower_min_age=collect.unsafe_min_age is not None,
         dry_run=collect.dry_run,
         backup_to=to,
         backup_storage=settings.storage if to is not None else None,

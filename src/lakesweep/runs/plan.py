@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.durations import format_duration, format_time, parse_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import (
     ConfigError,
@@ -52,6 +52,8 @@ class Plan:
     garbage: Tally
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
+    min_age_seconds: float | None = None
+    is_min_age_lowered: bool = False  # by --unsafe-min-age, which a sweep asks for again
     files: tuple[PlannedFile, ...] = ()
     id: str = field(init=False, default="")
 
@@ -72,6 +74,8 @@ class Plan:
             "garbage": asdict(self.garbage),
             "keep_refs": list(self.keep_refs),
             "keep_tags": self.keep_tags,
+            "min_age_seconds": self.min_age_seconds,
+            "is_min_age_lowered": self.is_min_age_lowered,
             "files": [asdict(f) for f in self.files],
         }
 
@@ -82,8 +86,27 @@ class Plan:
     @property
     def blast_radius(self) -> BlastRadius:
         """What the plan would delete, beside what is live."""
-        command = f"lakesweep sweep {self.repository} --mark-id {self.mark_id} --confirm {self.id}"
+        command = (
+            f"lakesweep sweep {self.repository} --mark-id {self.mark_id} --confirm {self.id}"
+            f"{self.unsafe_flag}"
+        )
         return BlastRadius(self.id, self.mark_id, self.garbage, self.live, command)
+
+    @property
+    def unsafe_flag(self) -> str:
+        """What a command that sweeps this plan has to say besides."""
+        return f" --unsafe-min-age {self.repository}" if self.is_min_age_lowered else ""
+
+    def check_age_allowed(self, allow_lower_min_age: bool) -> None:
+        """Refuse a plan that names what is younger than is safe, unless its sweep is told to as its mark was."""
+        if self.is_min_age_lowered and not allow_lower_min_age:
+            age = format_duration(timedelta(seconds=self.min_age_seconds or 0))
+            raise ConfigError(
+                f"The mark {self.mark_id} was made with a minimum age of {age}, below the safe one: it may name objects that "
+                f"wait to be linked. Nothing was deleted. Mark again without --unsafe-min-age, or, if nobody writes to "
+                f"{self.repository}, give{self.unsafe_flag} here too.",
+                kind="min-age-lowered",
+            )
 
 
 def decode_plan(data: bytes, what: str) -> Plan:
@@ -104,6 +127,8 @@ def decode_plan(data: bytes, what: str) -> Plan:
             garbage=Tally(**values["garbage"]),
             keep_refs=tuple(values["keep_refs"]),
             keep_tags=values["keep_tags"],
+            min_age_seconds=values["min_age_seconds"],
+            is_min_age_lowered=values["is_min_age_lowered"],
             files=tuple(PlannedFile(**f) for f in values["files"]),
         )
     except (ValueError, KeyError, TypeError, ConfigError) as error:

@@ -48,6 +48,7 @@ class SweepRequest:
 
     max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
     confirm: str | None = None
+    allow_lower_min_age: bool = False
     dry_run: bool = False
     backup_to: Location | None = None
     backup_storage: StorageOptions | None = None  # where the backup's store is opened otherwise

@@ -63,6 +63,7 @@ def sweep(
     if not plan.garbage.objects and is_untouched(context.store, plan):
         _carry_on(context, plan, ())
         return record
+    plan.check_age_allowed(request.allow_lower_min_age)
     plan.blast_radius.check_confirmed(request.confirm, request.max_delete_share)
     run = _Sweep(context, plan, request, lease)
     try:
@@ -161,8 +162,9 @@ class _Sweep:
     @property
     def how_to_go_on(self) -> str:
         """What a user does about a sweep that is not complete."""
-        flag = f" --backup-to {self._backup_uri}" if self._backup_uri else ""
-        return f"`lakesweep runs resume {self._plan.repository} {self._plan.run_id}{flag}` goes on."
+        flags = f" --backup-to {self._backup_uri}" if self._backup_uri else ""
+        resume = f"lakesweep runs resume {self._plan.repository} {self._plan.run_id}{flags}"
+        return f"`{resume}{self._plan.unsafe_flag}` goes on."
 
     def rounds(self, note_begin: Callable[[], None]) -> Authorised:
         """Re-verify, delete while the authorisation lasts, and again until every key has its outcome."""
@@ -248,10 +250,7 @@ class _Sweep:
             clock_skew=self._context.margins.clock_skew,
             root_names=authorised.root_names,
         )
-        folders = LedgerFolders(
-            ledger=RunFolder(self._plan.run_id).ledger,
-            deleted=events_folder(self._order(), "gone", self._plan.run_id),
-        )
+        folders = LedgerFolders(RunFolder(self._plan.run_id).ledger, self._gone_folder())
         scatter = Scatter(
             chunks,
             partial(delete_chunks, self._context.target, folders),
@@ -298,13 +297,13 @@ class _Sweep:
 
     def _record_missing(self, parts: Sequence[Part]) -> None:
         """What is gone from the store already needs no backup and no delete, and is recorded like a deletion."""
-        folder = events_folder(self._order(), "gone", self._plan.run_id)
+        folder = self._gone_folder()
         for part in parts:
             self._context.store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
             self.progress.add(deleting.ALREADY_GONE, Tally(part.rows, part.bytes), "")
 
-    def _order(self) -> int:
-        return event_order(self._context.clock())
+    def _gone_folder(self) -> str:
+        return events_folder(event_order(self._context.clock()), "gone", self._plan.run_id)
 
     @property
     def kept_parts(self) -> list[Part]:

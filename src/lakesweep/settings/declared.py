@@ -178,7 +178,8 @@ SETTINGS: tuple[Setting, ...] = (
         "unsafe_min_age",
         "collect",
         TEXT,
-        "Allow a --min-age below the safe one, for this repository. Works on the command line only.",
+        "Allow a --min-age below the safe one, for this repository; a sweep of such a mark asks for it again. "
+        "Works on the command line only.",
         metavar="REPO",
         command_line_only=True,
     ),

@@ -158,7 +158,14 @@ def test_a_young_repository_is_left_alone(shell: Shell, make_repository: MakeRep
     low = ("--min-age", "0s")
     shell.run("gc", "young", *low, status=2)
     shell.run("gc", "young", *low, "--unsafe-min-age", "younger", status=2)
-    swept = shell.json("gc", "young", *low, "--unsafe-min-age", "young", "--run", "clean")
+    unsafe = ("--unsafe-min-age", "young")
+    marked = shell.json("mark", "young", *low, *unsafe, "--run", "clean")
+    assert marked["min_age_lowered"] is True
+    shell.run("sweep", "young", "--mark-id", marked["mark_id"], status=2)
+    shell.run("runs", "resume", "young", marked["run_id"], status=2)
+    other = ("--unsafe-min-age", "younger")
+    shell.run("sweep", "young", "--mark-id", marked["mark_id"], *other, status=2)
+    swept = shell.json("runs", "resume", "young", marked["run_id"], *unsafe)
     assert swept["objects"]["deleted"] == 2
 
 

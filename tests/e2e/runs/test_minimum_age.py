@@ -8,12 +8,20 @@ from datetime import timedelta
 
 import pytest
 
-from lakesweep.runs.request import Flow, What
+from lakesweep.errors import ConfigError
+from lakesweep.report.text import run_text
+from lakesweep.runs.collect import run_resume
+from lakesweep.runs.history import load_run
+from lakesweep.runs.paths import parse_mark_id
+from lakesweep.runs.plan import load_plan
+from lakesweep.runs.record import RunStatus
+from lakesweep.runs.request import Flow, SweepRequest, What
 from lakesweep.testing.scene import AGED, Scene
 
 MakeScene = Callable[..., Scene]
 
 COMMITTED = replace(AGED, what=What.COMMITTED)
+AT_ONCE = replace(AGED, min_age=timedelta(0))
 
 
 def commit_and_expire(scene: Scene, path: str) -> str:
@@ -89,3 +97,46 @@ def test_optimised_run_takes_no_young_object_of_an_expired_commit(make_scene: Ma
     assert address not in scene.marked(marked.mark_id)
     scene.lake.clock.advance(timedelta(days=3))
     assert address in scene.marked(scene.mark().mark_id)
+
+
+def test_mark_with_a_lowered_age_says_so_wherever_it_is_read(scene: Scene) -> None:
+    """Plan, record and report carry the minimum age, and that it was lowered."""
+    lowered, safe = scene.mark(AT_ONCE), scene.mark()
+    for marked, seconds, is_lowered in ((lowered, 0, True), (safe, 87_000, False)):
+        plan = load_plan(scene.store, scene.name, parse_mark_id(marked.mark_id))
+        assert (plan.min_age_seconds, plan.is_min_age_lowered) == (seconds, is_lowered)
+        record = load_run(scene.store, scene.name, marked.run_id)
+        assert (record.min_age_seconds, record.min_age_lowered) == (seconds, is_lowered)
+        assert ("LOWERED" in run_text(record)) is is_lowered
+        assert (f"--unsafe-min-age {scene.name}" in run_text(record)) is is_lowered
+
+
+def test_sweep_of_a_mark_with_a_lowered_age_asks_for_the_flag_again(scene: Scene) -> None:
+    """What is seconds old is not deleted by a command that does not say so; dry runs and resumes ask too."""
+    scene.lake.clock.advance(timedelta(seconds=30))
+    marked = scene.mark(AT_ONCE)
+    young = scene.live["young"]
+    assert young in scene.marked(marked.mark_id)
+    for request in (
+        SweepRequest(),
+        SweepRequest(dry_run=True),
+        SweepRequest(confirm=marked.plan_id),
+    ):
+        with pytest.raises(ConfigError, match=f"--unsafe-min-age {scene.name}") as caught:
+            scene.sweep(marked.mark_id, request)
+        assert caught.value.kind == "min-age-lowered"
+    with pytest.raises(ConfigError, match="minimum age of 0s"):
+        run_resume(scene.context(), marked.run_id, SweepRequest())
+    assert young in scene.present_keys()
+    assert scene.left() == set(scene.garbage)
+    swept = scene.sweep(marked.mark_id, SweepRequest(allow_lower_min_age=True))
+    assert swept.status is RunStatus.SWEPT
+    assert swept.min_age_lowered
+    assert young not in scene.present_keys()
+
+
+def test_one_command_asks_for_the_flag_once(scene: Scene) -> None:
+    """`gc` was given it, for its mark and its sweep."""
+    scene.lake.clock.advance(timedelta(seconds=30))
+    assert scene.gc(AT_ONCE).status is RunStatus.SWEPT
+    assert scene.live["young"] not in scene.present_keys()

@@ -168,7 +168,9 @@ def test_backup_and_restore_bring_everything_back(lake: Lake, where: str, tmp_pa
     marked = run_mark(lake.open_run(history), AT_ONCE)
     saved = run_backup(lake.open_run(history), marked.mark_id, outside)
     assert saved.objects["copied"] == len(history.garbage)
-    swept = run_sweep(lake.open_run(history), marked.mark_id, SweepRequest())
+    swept = run_sweep(
+        lake.open_run(history), marked.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     assert swept.objects["deleted"] + swept.objects["already_gone"] == len(history.garbage)
     assert history.user.status(history.old_commit, "expired-1") == 410
     restored = run_restore(lake.open_run(history), marked.mark_id, outside)

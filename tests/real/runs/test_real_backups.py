@@ -70,7 +70,9 @@ def test_what_is_backed_up_is_restored_and_reads_again(
     assert marked.objects["garbage"] == len(contents)
     saved = run_backup(open_run(user.repository), marked.mark_id, outside)
     assert saved.objects["copied"] == len(contents)
-    swept = run_sweep(open_run(user.repository), marked.mark_id, SweepRequest())
+    swept = run_sweep(
+        open_run(user.repository), marked.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     assert swept.status is RunStatus.SWEPT
     assert_adds_up(swept)
     assert [user.status(old, path) for path in contents if path != "empty"] == [410] * 6
@@ -101,7 +103,9 @@ def test_upload_linked_between_mark_and_sweep_is_kept(new_user: NewUser, open_ru
     marked = run_mark(context, AT_ONCE)
     assert marked.objects["garbage"] == 2
     user.link("main", "linked", address, 22, checksum="0" * 32)
-    swept = run_sweep(open_run(user.repository), marked.mark_id, SweepRequest())
+    swept = run_sweep(
+        open_run(user.repository), marked.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     assert swept.revived == (key,)
     assert swept.objects["deleted"] == 1
     assert user.status("main", "linked") == 200
@@ -122,7 +126,9 @@ def test_tag_set_between_mark_and_sweep_keeps_when_tags_are_kept(
     marked = run_mark(open_run(user.repository), replace(AT_ONCE, keep_tags=True))
     assert marked.objects["garbage"] == 1
     user.tag("v1", old)
-    swept = run_sweep(open_run(user.repository), marked.mark_id, SweepRequest())
+    swept = run_sweep(
+        open_run(user.repository), marked.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     assert swept.objects["revived"] == 1
     assert user.status("v1", "old") == 200
 
@@ -148,7 +154,9 @@ def test_reuploaded_and_full_addresses_of_a_real_server_are_live(
     time.sleep(2.1)
     context = open_run(user.repository)
     record = run_mark(context, AT_ONCE)
-    swept = run_sweep(open_run(user.repository), record.mark_id, SweepRequest())
+    swept = run_sweep(
+        open_run(user.repository), record.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     left = {k for b in context.store.list("data/") for k in b.column("key").to_pylist()}
     assert other.split(f"{user.repository}/", 1)[1] in left
     assert base.split(f"{user.repository}/", 1)[1] in left

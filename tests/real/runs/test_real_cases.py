@@ -264,7 +264,9 @@ def test_what_came_back_to_life_between_mark_and_sweep_is_kept(
     record = run_mark(open_run(user.repository), AT_ONCE)
     assert record.objects["garbage"] == 2
     REVIVALS[how](user, old)
-    swept = run_sweep(open_run(user.repository), record.mark_id, SweepRequest())
+    swept = run_sweep(
+        open_run(user.repository), record.mark_id, SweepRequest(allow_lower_min_age=True)
+    )
     assert swept.status is RunStatus.SWEPT
     assert swept.objects["revived"] == 1
     assert [address.endswith(name) for name in swept.revived] == [True]
