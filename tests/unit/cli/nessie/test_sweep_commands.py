@@ -245,12 +245,13 @@ def test_a_run_that_fails_exits_with_its_status(
 
 
 def test_gc_in_memory(shell: Any, asked: Any, nessie: FakeNessie, tmp_path: Path) -> None:
-    """Needs no database, always asks Nessie again, and its work folder is gone afterwards."""
+    """Needs no database, always asks Nessie again, and its work folder is gone; what it collected is remembered."""
     out = shell("gc", "--inmemory", "-u", nessie.uri, "--write-live-set-id-to", "id.txt")
     live_set_id = (tmp_path / "id.txt").read_text()
     assert asked.request.live_set_id == live_set_id
     assert asked.client.uri == nessie.uri
     assert not Path("/" + asked.context.work.key).exists()
+    assert asked.context.collected.uri.endswith("/.local/state/lakesweep/nessie")
     assert "identify phase finished with status IDENTIFY_SUCCESS" in out
     assert f"sweep phase for live-content-set {live_set_id} finished" in out
     record = json.loads(shell("gc", "--inmemory", "-u", nessie.uri, "--output", "json"))

@@ -168,7 +168,7 @@ class _LiveEntries:
         if None not in counts and found < total:
             raise FormatError(
                 f"the {len(manifests)} manifests that {what} names hold {found} files, and the snapshot's summary "
-                f"promises {total}",
+                f"promises {total}: it was cut short, or its writer counts wrongly",
                 kind="damaged-manifest",
             )
 
