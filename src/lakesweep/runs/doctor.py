@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.domain.durations import format_duration
-from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
-from lakesweep.errors import ConfigError
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.history import DamagedRun, list_runs
+from lakesweep.runs.ownership import refuse_shared_namespace
 from lakesweep.runs.paths import RunId, uncommitted_folder
 from lakesweep.runs.probes import Check, StoreProbe, Verdict, attempt
 from lakesweep.runs.record import RunStatus
@@ -137,25 +136,14 @@ class _Doctor:
         return Check("rules", Verdict.OK, str(rules))
 
     def other_repositories(self) -> Check:
-        own = self._context.target.namespace
-        sharing = []
-        for name, text in self._context.client.namespaces().items():
-            try:
-                other = Location.parse(text, namespace_root=self._context.target.namespace_root)
-            except ConfigError:
-                continue  # a place that we can't name is not ours
-            if name != self._context.name and (own.contains(other) or other.contains(own)):
-                sharing.append(f"{name} at {other.uri}")
-        inside = [
-            f for f in self._context.store.list_folder("data/").folders if f == "data/_lakefs/"
-        ]
-        if sharing or inside:
-            found = "; ".join([*sharing, *(f"one below {folder}" for folder in inside)])
+        # An error says who else is there, and what to do about it.
+        refuse_shared_namespace(self._context, claim=False)
+        if "data/_lakefs/" in self._context.store.list_folder("data/").folders:
             return Check(
                 "other repositories",
                 Verdict.WRONG,
-                f"share the namespace: {found}",
-                "Their objects would look like garbage of this one. Move one of them before any run.",
+                "there is one below data/_lakefs/",
+                "Its objects would look like garbage of this one. Move one of them before any run.",
             )
         return Check(
             "other repositories", Verdict.OK, "none of those we may see shares the namespace"

@@ -18,6 +18,7 @@ from lakesweep.runs.failed_marks import Attempt, failure_on_record
 from lakesweep.runs.hunt import Found, Hunt
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.live import LiveRead, Roots, read_live
+from lakesweep.runs.ownership import refuse_shared_namespace
 from lakesweep.runs.paths import (
     MarkId,
     RunFolder,
@@ -59,6 +60,7 @@ def _mark(
     attempt: Attempt,
 ) -> Marked:
     refuse_blind_listing(context, request.what)
+    refuse_shared_namespace(context)
     if request.mark_id is not None:
         _refuse_used_mark(context, parse_mark_id(request.mark_id))
     cutoff = fix_cutoff(context, request, lease)

@@ -16,6 +16,7 @@ from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.judging import judge_candidates
 from lakesweep.runs.live import LiveRead, Roots, read_live
+from lakesweep.runs.ownership import refuse_shared_namespace
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder
 from lakesweep.runs.plan import Plan
 from lakesweep.runs.request import What
@@ -71,6 +72,7 @@ def verify_plan(
     `read_at` is what the store's clock says now, before anything is read; `before` is what an earlier round read.
     """
     context.engine.begin()
+    refuse_shared_namespace(context)
     with context.phases.phase("canaries") as step:
         canaries = take_canaries(context)
         step.items = len(canaries)

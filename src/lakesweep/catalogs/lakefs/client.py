@@ -158,19 +158,12 @@ class LakeFSClient:
                 f"{operation}: the server answered with repository {answer.id!r} instead.",
                 kind="catalog-nonsense",
             )
-        return Repository(
-            id=answer.id,
-            storage_namespace=answer.storage_namespace,
-            default_branch=BranchId(answer.default_branch),
-            creation_date=datetime.fromtimestamp(answer.creation_date, UTC),
-            storage_id=answer.storage_id,
-            read_only=answer.read_only,
-        )
+        return answer.to_repository()
 
-    def namespaces(self) -> dict[str, str]:
-        """The storage namespaces of all repositories that the user may see, by repository."""
+    def repositories(self) -> list[Repository]:
+        """All repositories that the user may see."""
         pages = self._pages("listing repositories", RepositoryListWire, ["repositories"])
-        return {found.id: found.storage_namespace for page in pages for found in page.results}
+        return [found.to_repository() for page in pages for found in page.results]
 
     def branches(self, repository: str) -> list[BranchHead]:
         """All branches, hidden ones too, in the server's order."""

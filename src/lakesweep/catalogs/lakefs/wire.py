@@ -12,7 +12,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
+from lakesweep.catalogs.lakefs.values import Repository
+from lakesweep.domain.commits import BranchId, Commit, CommitId, MetaRangeId
 
 __all__ = [
     "BranchRuleWire",
@@ -63,6 +64,17 @@ class RepositoryWire(_Wire):
     creation_date: int
     storage_id: str = ""
     read_only: bool = False
+
+    def to_repository(self) -> Repository:
+        """The same as a value."""
+        return Repository(
+            id=self.id,
+            storage_namespace=self.storage_namespace,
+            default_branch=BranchId(self.default_branch),
+            creation_date=datetime.fromtimestamp(self.creation_date, UTC),
+            storage_id=self.storage_id,
+            read_only=self.read_only,
+        )
 
 
 class StorageConfigWire(_Wire):
