@@ -195,7 +195,7 @@ def _add_up(
         suspects=Suspects.union(met.column("suspects").to_pylist()),
         root_names=any(row["root_names"] for row in (*counts, *candidate_counts)),
         foreign_at_root=tuple(
-            n for some in met.column("foreign_at_root").to_pylist() for n in some
+            name for some in met.column("foreign_at_root").to_pylist() for name in some.split()
         ),
     )
 

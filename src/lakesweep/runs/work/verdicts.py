@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +52,7 @@ MET_SCHEMA = pa.schema(
         pa.field("young_parts", pa.string()),
         pa.field("kept_parts", pa.string()),
         pa.field("suspects", pa.binary()),  # the garbage, as Suspects
-        pa.field("foreign_at_root", pa.list_(pa.string())),  # protected names at the root: a few
+        pa.field("foreign_at_root", pa.string()),  # protected names at the root: a few, by line
     ]
 )
 
@@ -236,10 +235,10 @@ def _last_events(references: pa.Table, cutoff: datetime) -> _Events:
     )
 
 
-def _root_names(rows: pa.Table, chosen: Mask) -> list[str]:
+def _root_names(rows: pa.Table, chosen: Mask) -> str:
     names = rows.column("address").filter(pa.array(chosen))
     is_root = pc.match_substring_regex(names, ROOT_CANDIDATE_PATTERN)
-    return cast(list[str], names.filter(is_root)[:_EXAMPLES].to_pylist())
+    return "\n".join(names.filter(is_root)[:_EXAMPLES].to_pylist())
 
 
 def _largest_of_each(hashes: Hashes, magnitudes: Magnitudes) -> Magnitudes:
