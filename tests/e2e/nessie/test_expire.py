@@ -342,7 +342,10 @@ class TestBlastRadius:
         assert record.objects["deleted"] == 1001
         assert len(scene.files()) == 4
 
-    def test_without_the_switch_there_is_no_limit(self, scene: NessieScene) -> None:
-        """It is off by default here."""
+    def test_the_limit_is_half_by_default_and_can_be_lifted(self, scene: NessieScene) -> None:
+        """As for lakeFS."""
         self._many(scene)
-        assert scene.expire(scene.mark()).objects["deleted"] == 1001
+        with pytest.raises(UnsafeToSweepError, match="50 %"):
+            scene.expire(scene.mark())
+        record = scene.expire(scene.mark(), max_delete_share=100.0)
+        assert record.objects["deleted"] == 1001

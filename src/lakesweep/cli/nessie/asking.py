@@ -83,7 +83,7 @@ def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> Expi
         grace=_sweep_grace(given),
         keep_all_snapshots=given.switch("keep_all_snapshots"),
         give_up=frozenset(given.values("give_up")),
-        max_delete_share=given.read("max_delete_share", _percent),
+        max_delete_share=given.must_read("max_delete_share", _percent),
         confirm=given.text("confirm"),
         parallelism=given.must_read("expiry_parallelism", count(1)),
     )

@@ -299,8 +299,10 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "max_delete_share",
         "guard",
-        "Stop when a plan of more than 1,000 files or 10 GiB deletes more than this share of files or bytes. [default: off]",
+        "Stop when a plan of more than 1,000 files or 10 GiB deletes more than this share of what is live or garbage, by "
+        "files or by bytes.",
         metavar="PCT",
+        default="50",
         prefix=OURS,
     ),
     Option(

@@ -316,10 +316,9 @@ class _Expiry:
         return self._delete(judged.garbage, found, lease, [], listed.tables)
 
     def _check_share(self, plan: Plan) -> None:
-        most = self._request.max_delete_share
-        if most is not None:
-            command = f"expire the set again with --confirm {plan.id}"
-            replace(plan.blast_radius, confirming_command=command).check_confirmed(None, most)
+        command = f"lakesweep nessie expire --live-set-id {self._live_set.id} --confirm {plan.id}"
+        radius = replace(plan.blast_radius, confirming_command=command)
+        radius.check_confirmed(None, self._request.max_delete_share)
 
     def _delete(
         self,

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.runs.request import DEFAULT_MAX_DELETE_SHARE
 
 GRACE = timedelta(hours=24)
 
@@ -35,7 +36,7 @@ class ExpireRequest:
     grace: timedelta | None = None
     keep_all_snapshots: bool = False
     give_up: frozenset[str] = frozenset()
-    max_delete_share: float | None = None
+    max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
     confirm: str | None = None
     parallelism: int = (
         4  # more keeps more files in flight in each task; Spark says how many tasks run

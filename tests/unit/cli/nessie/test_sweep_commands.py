@@ -64,7 +64,7 @@ def test_defaults(shell: Any, asked: Any, words: list[str], live_set: str, name:
     assert request.grace == timedelta(hours=24)
     assert request.keep_all_snapshots is False
     assert request.give_up == frozenset()
-    assert request.max_delete_share is None
+    assert request.max_delete_share == 50
     assert request.confirm is None
     assert asked.client.uri == "http://nessie/api/v2"
     assert asked.context.work.uri == f"file://{Path.home()}/.local/state/lakesweep/nessie"
