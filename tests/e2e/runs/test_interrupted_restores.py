@@ -22,7 +22,7 @@ from lakesweep.testing.trouble import MeddlingBackend
 MakeScene = Callable[..., Scene]
 
 
-class KilledError(Exception):
+class KilledError(KeyboardInterrupt):
     """The driver ended here."""
 
 

@@ -71,7 +71,7 @@ def list_mistake(tree: Path, find: str, replace: str, test: str) -> None:
         ("age > 3", "age >= 3", "test_renamed", 1, "STALE"),
         ("age > 3", "age >", "test_edge", 1, "BROKEN"),
         ("def is_old", "def is_new", "test_edge", 1, "BROKEN"),
-        ("age > 3", "age >= 3", "test_failing", 2, "without any mistake"),
+        ("age > 3", "age >= 3", "test_failing", 1, "BROKEN"),
     ],
 )
 def test_only_a_failed_test_counts_as_noticed(
