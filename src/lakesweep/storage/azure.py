@@ -19,8 +19,9 @@ from lakesweep.errors import (
     ThrottledError,
     UnsupportedStoreError,
 )
-from lakesweep.storage.azure_sign import authorised_get
+from lakesweep.storage.azure_sign import VERSION, authorised_get
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
+from lakesweep.storage.cloud_tokens import KeptToken, azure_token
 from lakesweep.storage.own_pages import azure_pages, with_query
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.s3_pages import Page
@@ -92,12 +93,20 @@ class AzureBackend(CloudBackend):
         root, options = self._root, self._options
         endpoint = root.endpoint or f"https://{root.account}.blob.core.windows.net"
 
+        def ask_for_token() -> str:
+            found = azure_token(options)
+            if found is None:
+                raise error
+            return found
+
+        token = KeptToken(ask_for_token)
+
         def authorise(query: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
             url = with_query(f"{endpoint}/{root.container}", query)
             authorised = authorised_get(url, root.account, options)
-            if authorised is None:
-                raise error
-            return authorised
+            if authorised is not None:
+                return authorised
+            return url, {"x-ms-version": VERSION, "Authorization": f"Bearer {token()}"}
 
         return azure_pages(authorise, self._base, prefix, delimiter, options)
 

@@ -12,14 +12,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from lakesweep.domain.storage_options import StorageOptions
 
-_VERSION = "2021-12-02"
+VERSION = "2021-12-02"
 
 
 def authorised_get(
     url: str, account: str, options: StorageOptions
 ) -> tuple[str, dict[str, str]] | None:
     """The address and the headers of a GET; None without an account key and a SAS token."""
-    headers = {"x-ms-version": _VERSION}
+    headers = {"x-ms-version": VERSION}
     if options.azure_account_key:
         headers["x-ms-date"] = format_datetime(datetime.now(UTC), usegmt=True)
         headers["Authorization"] = shared_key(url, account, headers, options.azure_account_key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
+from lakesweep.storage.cloud_tokens import KeptToken, google_token
 from lakesweep.storage.own_pages import google_pages, with_query
 from lakesweep.storage.s3_pages import Page
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
@@ -94,19 +95,15 @@ class GcsBackend(CloudBackend):
         self, error: UnsupportedStoreError, prefix: str, delimiter: str
     ) -> Iterator[Page]:
         url = f"{_base_url(self._options)}/{self._root.container}"
-        if self._options.gcs_endpoint:
-            headers = {}
-        elif self._options.gcs_token:
-            headers = {"Authorization": f"Bearer {self._options.gcs_token}"}
-        else:
-            raise error
-        return google_pages(
-            lambda query: (with_query(url, query), headers),
-            self._base,
-            prefix,
-            delimiter,
-            self._options,
-        )
+        token = KeptToken(lambda: google_token(self._options))
+
+        def authorise(query: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+            # An emulator asks for no token.
+            is_open = bool(self._options.gcs_endpoint)
+            headers = {} if is_open else {"Authorization": f"Bearer {token()}"}
+            return with_query(url, query), headers
+
+        return google_pages(authorise, self._base, prefix, delimiter, self._options)
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         # obstore carries no condition, so the terms' etags were only looked at.

@@ -146,8 +146,8 @@ def _from_text(text: str, what: str, *, is_missing: bool) -> LakesweepError:
     if status is None and _UNPARSED_PATH in text:
         return UnsupportedStoreError(
             f"{what} came upon a key that obstore can't carry: {scrubbed(text)}. Nothing was done. Rename or "
-            "remove that object, or give a credential that lists it without obstore (an Azure account key or SAS token, a "
-            "Google access token as gcs_token).",
+            "remove that object, or give credentials that list it without obstore: an account key, a SAS token or a "
+            "registered application.",
             kind=ODD_KEY,
         )
     if status is None:

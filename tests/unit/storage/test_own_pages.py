@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import StorageDeniedError, StorageError
+from lakesweep.errors import StorageDeniedError, StorageError, UnsupportedStoreError
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage.cloud import CloudBackend
 from lakesweep.storage.own_pages import read_azure_page
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -162,3 +163,41 @@ def test_a_page_that_is_not_whole_is_refused(content: str) -> None:
     """What is not listed could be taken for garbage's absence; nothing is guessed."""
     with pytest.raises(StorageError):
         read_azure_page(content.encode(), "r/")
+
+
+ODD = UnsupportedStoreError("n//x can't be carried", kind="odd-key")
+
+
+def own_keys(store: ObjectStore) -> list[str]:
+    backend = store.backend
+    assert isinstance(backend, CloudBackend)
+    pages = backend._own_pages(ODD, "", "")
+    return [key for page in pages for key in page.objects.column("key").to_pylist()]
+
+
+def test_pages_are_asked_for_with_a_token_where_there_is_no_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One token serves all pages."""
+    asked: list[StorageOptions] = []
+
+    def token(options: StorageOptions) -> str:
+        asked.append(options)
+        return "token"
+
+    monkeypatch.setattr("lakesweep.storage.azure.azure_token", token)
+    monkeypatch.setattr("lakesweep.storage.gcs.google_token", token)
+    with answering(AZURE, []) as url:
+        root = Location.parse(f"{url}/devstoreaccount1/c/r")
+        assert own_keys(open_store(root, StorageOptions())) == [*MANY, "n//x"]
+    with answering(GOOGLE, []) as url:
+        monkeypatch.setattr("lakesweep.storage.gcs._base_url", lambda _: url)
+        assert own_keys(open_store(Location.parse("gs://c/r"), StorageOptions())) == [*MANY, "n//x"]
+    assert len(asked) == 2
+
+
+def test_with_credentials_that_only_obstore_can_use_the_odd_key_is_told() -> None:
+    """Nothing is listed in part."""
+    store = open_store(Location.parse("https://acc.blob.core.windows.net/c/r"), StorageOptions())
+    with pytest.raises(UnsupportedStoreError, match="can't be carried"):
+        own_keys(store)

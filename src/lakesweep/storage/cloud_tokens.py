@@ -1,0 +1,150 @@
+"""Access tokens of Google and Azure for requests of our own, from the credentials that obstore is given too."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from lakesweep.domain.storage_options import StorageOptions
+from lakesweep.errors import StorageDeniedError
+from lakesweep.storage.translate import connection_errors_translated
+
+_GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
+_GOOGLE_SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
+_GOOGLE_OWN = "/computeMetadata/v1/instance/service-accounts/default/token"
+_AZURE_SCOPE = "https://storage.azure.com/.default"
+_JWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+# Tokens live for an hour or so. A long listing asks for a new one in time.
+_KEPT_SECONDS = 1200.0
+# What stands before a SHA-256 digest in an RSA signature (PKCS #1).
+_SHA256_PREFIX = bytes.fromhex("3031300d060960864801650304020105000420")
+
+
+class KeptToken:
+    """A token that is asked for when it is first needed, and again when it has become old."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self._ask = ask
+        self._token = ""
+        self._asked_at = 0.0
+
+    def __call__(self) -> str:
+        if not self._token or time.monotonic() - self._asked_at > _KEPT_SECONDS:
+            self._token, self._asked_at = self._ask(), time.monotonic()
+        return self._token
+
+
+def google_token(options: StorageOptions) -> str:
+    """A token by a service account's key, a user's own login, or the machine that we run on."""
+    if options.gcs_token:
+        return options.gcs_token
+    key = _google_key(options)
+    if key is None:
+        host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
+        url = f"http://{host}{_GOOGLE_OWN}"
+        return _answered(urllib.request.Request(url, headers={"Metadata-Flavor": "Google"}))
+    where = key.get("token_uri") or _GOOGLE_TOKENS
+    if "refresh_token" in key:
+        names = ("client_id", "client_secret", "refresh_token")
+        form = {"grant_type": "refresh_token", **{name: key[name] for name in names}}
+    else:
+        form = {"grant_type": _JWT, "assertion": _assertion(key, where, int(time.time()))}
+    return _answered(urllib.request.Request(where, urlencode(form).encode()))
+
+
+def azure_token(options: StorageOptions) -> str | None:
+    """A token for a registered application, by its secret or its federated token; None for other credentials."""
+    if not (options.azure_tenant_id and options.azure_client_id):
+        return None
+    form = {
+        "grant_type": "client_credentials",
+        "client_id": options.azure_client_id,
+        "scope": _AZURE_SCOPE,
+    }
+    if options.azure_client_secret:
+        form["client_secret"] = options.azure_client_secret
+    elif options.azure_federated_token_file:
+        form["client_assertion_type"] = _ASSERTION
+        form["client_assertion"] = (
+            Path(options.azure_federated_token_file).read_text("utf-8").strip()
+        )
+    else:
+        return None
+    authority = os.environ.get("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com")
+    where = f"{authority.rstrip('/')}/{options.azure_tenant_id}/oauth2/v2.0/token"
+    return _answered(urllib.request.Request(where, urlencode(form).encode()))
+
+
+def _google_key(options: StorageOptions) -> Mapping[str, Any] | None:
+    text = options.gcs_service_account_key
+    if text is None:
+        own = Path.home() / ".config/gcloud/application_default_credentials.json"
+        file = Path(options.gcs_service_account_key_file or own)
+        if not options.gcs_service_account_key_file and not file.exists():
+            return None
+        text = file.read_text("utf-8")
+    key: Mapping[str, Any] = json.loads(text)
+    return key
+
+
+def _assertion(key: Mapping[str, Any], audience: str, now: int) -> str:
+    """What a service account says of itself, signed with its key."""
+    head = {"alg": "RS256", "typ": "JWT", "kid": key.get("private_key_id", "")}
+    claims = {"iss": key["client_email"], "scope": _GOOGLE_SCOPE, "aud": audience}
+    said = [head, {**claims, "iat": now, "exp": now + 3600}]
+    text = ".".join(_url64(json.dumps(part).encode()) for part in said)
+    return f"{text}.{_url64(rsa_signature(key['private_key'], text.encode()))}"
+
+
+def rsa_signature(pem: str, data: bytes) -> bytes:
+    """The RS256 signature of `data` by a private key in PKCS #8, as Google gives it."""
+    lines = [line for line in pem.strip().splitlines() if "-----" not in line]
+    # SEQUENCE(version, algorithm, OCTET STRING(SEQUENCE(version, n, e, d, …)))
+    outer = _der_parts(_der_parts(base64.b64decode("".join(lines)))[0])
+    numbers = _der_parts(_der_parts(outer[2])[0])
+    modulus, secret = (int.from_bytes(numbers[place]) for place in (1, 3))
+    size = (modulus.bit_length() + 7) // 8
+    digest = _SHA256_PREFIX + hashlib.sha256(data).digest()
+    padded = b"\x00\x01" + b"\xff" * (size - len(digest) - 3) + b"\x00" + digest
+    return pow(int.from_bytes(padded), secret, modulus).to_bytes(size)
+
+
+def _der_parts(data: bytes) -> list[bytes]:
+    """The contents of the values that follow each other in `data`."""
+    parts, at = [], 0
+    while at < len(data):
+        length, at = data[at + 1], at + 2
+        if length & 0x80:
+            octets = length & 0x7F
+            length, at = int.from_bytes(data[at : at + octets]), at + octets
+        parts.append(data[at : at + length])
+        at += length
+    return parts
+
+
+def _url64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _answered(request: urllib.request.Request) -> str:
+    what = f"getting an access token from {request.host}"
+    with connection_errors_translated(what):
+        try:
+            with urllib.request.urlopen(request, timeout=30) as reply:
+                return str(json.load(reply)["access_token"])
+        except urllib.error.HTTPError as error:
+            raise StorageDeniedError(
+                f"{what} failed: HTTP {error.code}; check the credentials. Nothing was done."
+            ) from error
+        except (ValueError, KeyError) as error:
+            raise StorageDeniedError(f"{what} failed: it gave none. Nothing was done.") from error
