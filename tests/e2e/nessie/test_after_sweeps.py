@@ -61,6 +61,21 @@ def test_a_reset_by_one(scene: NessieScene) -> None:
     assert history.live(2, 3) <= scene.files()
 
 
+@pytest.mark.parametrize("policy", ["3", "NONE"])
+def test_the_second_look_goes_on_too(scene: NessieScene, policy: str) -> None:
+    """Somebody writes between mark and sweep; what the mark knew to be collected does not come up again."""
+    history = History(scene)
+    scene.nessie.create_tag("release", "main", history.hashes[3])
+    marked = scene.mark(policy)
+    newest = history.orders.append("since.parquet")
+
+    record = scene.expire(marked, ask_nessie=True)
+
+    assert record.status is RunStatus.SWEPT
+    assert history.orphan not in scene.files()
+    assert history.live(2, 3, 4) | history.orders.live_files(newest) <= scene.files()
+
+
 @pytest.mark.parametrize("policy", ["4", "NONE"])
 def test_a_longer_policy(scene: NessieScene, policy: str) -> None:
     """What was collected under the shorter one does not come back."""
