@@ -10,6 +10,7 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.domain.location import Location
+from lakesweep.errors import PartlySweptError
 from lakesweep.runs.collect import run_resume, run_sweep
 from lakesweep.runs.paths import EVENTS
 from lakesweep.runs.request import Flow, SweepRequest, What
@@ -73,7 +74,7 @@ def test_resumed_sweep_keeps_what_an_interrupted_restore_brought_back(scene: Sce
         if operation == "write" and key.startswith(EVENTS):
             raise KilledError
 
-    with pytest.raises(KilledError):
+    with pytest.raises(PartlySweptError, match="KilledError"):
         run_sweep(scene.context(wrap=MeddlingBackend.wrap(die)), marked.mark_id, SweepRequest())
     scene.release_lease()
     assert not scene.left()
