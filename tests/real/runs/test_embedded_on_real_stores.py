@@ -157,6 +157,32 @@ def test_collection_deletes_the_garbage_and_nothing_else(lake: Lake) -> None:
     assert clean.objects["live"] == len(history.live)
 
 
+def test_odd_keys_beside_the_data_stop_nothing(
+    lake: Lake, minio: MinIOServer, azurite: AzuriteServer
+) -> None:
+    """They come out as they are, protected and named, and the garbage beside them is deleted."""
+    history = lake.history()
+    context = lake.open_run(history)
+    root = context.store.root
+    some = next(iter(history.live)).rpartition("/")[0]
+    odd = {f"{some}/a\tb"}
+    if root.kind == "azure":  # MinIO takes no empty segment and no dot for one
+        odd |= {f"{some}//x", f"{some}/./x", "data//x", "top//x"}
+    for key in odd:
+        whole = f"{root.key}/{key}"
+        if root.kind == "azure":
+            azurite.put_blob(root.container, whole, b"1")
+        else:
+            minio.client().put_object(Bucket=root.container, Key=whole, Body=b"1")
+    wait_until_old()
+    record = run_gc(context, AT_ONCE, SweepRequest())
+    assert record.status is RunStatus.SWEPT
+    assert record.objects["deleted"] == len(history.garbage)
+    named = {name for names in record.protected.values() for name in names}
+    assert {key for key in odd if not key.startswith("top")} <= named
+    assert keys(context) == history.live | {key for key in odd if key.startswith("data")}
+
+
 @pytest.mark.parametrize("where", ["same store", "local files"])
 def test_backup_and_restore_bring_everything_back(lake: Lake, where: str, tmp_path: Path) -> None:
     """Copy, sweep, read 410; restore, read 200: server-side within one store, streamed to another."""
