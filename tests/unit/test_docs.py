@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from lakesweep import errors
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.settings.declared import SETTINGS
 from lakesweep.settings.spark_properties import read_properties
 
@@ -110,3 +111,14 @@ def test_make_targets_in_the_pages_exist() -> None:
         named |= set(re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text("utf-8"), re.M))
     assert named <= targets
     assert listed == targets
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/collect.md"])
+def test_promises_name_the_window_in_which_they_do_not_hold(page: str) -> None:
+    """Data that comes back to life between a reading and its deletes can be lost, and a user is told for how long."""
+    text = (ROOT / page).read_text("utf-8").replace("*", "")
+    for window in (SAFETY_FULL.delete_not_after, SAFETY_FULL.longest_not_after):
+        assert re.search(rf"\b{window.total_seconds() / 60:.0f}\b", text), f"{window} in {page}"
+    assert "can be lost" in text
+    if page.startswith("docs"):
+        assert f"{SAFETY_FULL.longest_request.total_seconds() / 60:.0f} minutes more" in text
