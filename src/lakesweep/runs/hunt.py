@@ -138,7 +138,6 @@ class Hunt:
                 cache_folder=RANGE_CACHE,
             )
             live.staged.assert_rows_read(judged.staged_rows)
-            _refuse_nothing_live(context, live, judged)
             step.items = sum(t.objects for t in judged.tallies.values())
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
@@ -233,13 +232,3 @@ class Hunt:
         old = [*parts[dating.OLD], *parts[dating.EXPIRED]]
         suspects = Suspects.union(row["suspects"] for row in rows)
         return tallies, old, parts[dating.YOUNG], suspects
-
-
-def _refuse_nothing_live(context: RunContext, live: LiveRead, judged: Judged) -> None:
-    """An empty live set beside a repository that has entries is a reader gone blind, not an empty lake."""
-    if judged.live_references == 0 and sum(live.live_ranges.values()) > 0:
-        raise UnsafeToSweepError(
-            f"{context.name} has {sum(live.live_ranges.values())} committed entries, and none of them lies in "
-            f"{context.store.root.uri}. Nothing was deleted. Is this the repository's storage namespace?",
-            kind="nothing-live",
-        )

@@ -210,6 +210,10 @@ def _check_references(
         sent[row["kind"]] += row["sent"]
         if row["promised"] is not None and row["promised"] != row["entries"]:
             raise doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
+        inside = row["entries"] - row["outside"]
+        if row["sent"] < inside:
+            # A reader gone blind. Entries outside the namespace are none of ours, and no blindness.
+            raise doubt(f"{row['item']} has {inside} entries inside, {row['sent']} were understood")
     for kind, received in ((refs.LIVE, "live_references"), (refs.EXPIRED, "expired_references")):
         if sent[kind] != sums[received]:
             raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")

@@ -17,7 +17,7 @@ RANGE = RangeId("a" * 64)
 def _pack(hashes: list[int], count: int | None = None) -> bytes:
     array = np.array(hashes, dtype=np.uint64)
     magnitudes = np.arange(len(hashes), dtype=np.uint8)
-    entry = RangeHashes(RANGE, len(hashes) if count is None else count, array, magnitudes, 2)
+    entry = RangeHashes(RANGE, len(hashes) if count is None else count, array, magnitudes, 2, 7)
     return write_pack([entry], NAMESPACE)
 
 
@@ -26,7 +26,7 @@ def test_pack_gives_back_its_ranges() -> None:
     found = read_pack(_pack([1, 2, 3]), NAMESPACE, {RANGE: 3})
     assert found[RANGE].hashes.tolist() == [1, 2, 3]
     assert found[RANGE].magnitudes.tolist() == [0, 1, 2]
-    assert found[RANGE].root_names == 2
+    assert (found[RANGE].root_names, found[RANGE].outside) == (2, 7)
     assert read_pack(_pack([1, 2, 3]), NAMESPACE, {}) == {}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,8 +14,9 @@ import pytest
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
+from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.ranges import write_ranges
+from lakesweep.formats.ranges import RangeHashes, read_range_hashes, write_ranges
 from lakesweep.formats.tables import read_mark, write_mark
 from lakesweep.formats.values import join_value
 from lakesweep.runs.judging import Judged, _add_up
@@ -256,3 +258,30 @@ def test_only_names_that_a_server_gave_count_among_the_names_at_the_root() -> No
         assert bench.judge().root_names is is_own
         bench.references, bench.candidates = [], [ExpiredRange(RangeId(written.id), 1)]
         assert bench.judge().root_names is is_own
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_entries_inside_that_were_not_understood_are_doubt(
+    monkeypatch: pytest.MonkeyPatch, lost: int
+) -> None:
+    """An entry outside the namespace needs no reference; any other that gives none means a reader gone blind."""
+    bench = Bench()
+    kinds = {"outside": AddressType.FULL, "one": AddressType.RELATIVE, "two": AddressType.RELATIVE}
+    records = []
+    for number, (path, kind) in enumerate(sorted(kinds.items())):
+        text = "mem://elsewhere/x" if kind is AddressType.FULL else address(number)
+        entry = Entry(text, OLD, 3, "e", address_type=kind)
+        records.append((path.encode(), join_value(b"i" * 32, entry.encode())))
+    (written,) = write_ranges(records)
+    bench.target.open().write(f"_lakefs/{written.id}", written.data)
+    bench.references = [RangeReference(RangeId(written.id), 3, LIVE)]
+    assert bench.judge().live_references == 2
+
+    def blind(data: bytes, *, expected_count: int | None) -> RangeHashes:
+        read = read_range_hashes(data, expected_count=expected_count)
+        return replace(read, hashes=read.hashes[lost:], sizes=read.sizes[lost:])
+
+    monkeypatch.setattr("lakesweep.runs.work.references.read_range_hashes", blind)
+    with pytest.raises(UnsafeToSweepError, match="2 entries inside") as caught:
+        bench.judge()
+    assert caught.value.kind == "not-conserved"

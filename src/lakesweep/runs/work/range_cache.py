@@ -21,7 +21,7 @@ from lakesweep.engine.cells import Hashes
 from lakesweep.runs.work.magnitudes import Magnitudes
 
 # Raise it when the hash or this layout changes: old packs are then passed over.
-CACHE_VERSION = f"lakesweep.range-hashes/3 xxh64-0 normaliser-{NORMALISER_VERSION}"
+CACHE_VERSION = f"lakesweep.range-hashes/4 xxh64-0 normaliser-{NORMALISER_VERSION}"
 
 _DIGEST_BYTES = 32
 _ARRAYS = {"hashes": np.uint64, "magnitudes": np.uint8}
@@ -33,6 +33,7 @@ PACK_SCHEMA = pa.schema(
         pa.field("hashes", pa.binary(), nullable=False),
         pa.field("magnitudes", pa.binary(), nullable=False),
         pa.field("root_names", pa.int64(), nullable=False),
+        pa.field("outside", pa.int64(), nullable=False),
     ]
 )
 
@@ -41,8 +42,8 @@ PACK_SCHEMA = pa.schema(
 class RangeHashes:
     """The addresses of one range that lie in the namespace, hashed, each with the magnitude of its size.
 
-    `count` is the number of entries in the range. There are fewer hashes where entries lie outside the namespace,
-    and more where an address has several readings. `root_names` of the entries have an address that a server itself
+    `count` is the number of entries in the range, of which `outside` lie outside the namespace and have no hash. There
+    are more hashes than others where an address has several readings. `root_names` of the entries have an address that a server itself
     gave at the root of the namespace.
     """
 
@@ -51,6 +52,7 @@ class RangeHashes:
     hashes: Hashes
     magnitudes: Magnitudes
     root_names: int = 0
+    outside: int = 0
 
 
 def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
@@ -63,6 +65,7 @@ def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
             pa.array([r.hashes.tobytes() for r in rows], pa.binary()),
             pa.array([r.magnitudes.tobytes() for r in rows], pa.binary()),
             pa.array([r.root_names for r in rows], pa.int64()),
+            pa.array([r.outside for r in rows], pa.int64()),
         ],
         schema=PACK_SCHEMA.with_metadata(_binding(namespace)),
     )
@@ -93,8 +96,14 @@ def read_pack(
             if wanted.get(range_id) == count:
                 raw = {name: batch.column(name)[row].as_buffer() for name in _ARRAYS}
                 hashes, magnitudes = (np.frombuffer(raw[n], dtype=t) for n, t in _ARRAYS.items())
-                root_names = batch.column("root_names")[row].as_py()
-                found[range_id] = RangeHashes(range_id, count, hashes, magnitudes, root_names)
+                found[range_id] = RangeHashes(
+                    range_id,
+                    count,
+                    hashes,
+                    magnitudes,
+                    root_names=batch.column("root_names")[row].as_py(),
+                    outside=batch.column("outside")[row].as_py(),
+                )
     return found
 
 

@@ -47,6 +47,7 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("kind", pa.int8(), nullable=False),
         pa.field("pack", pa.string(), nullable=False),
         pa.field("root_names", pa.int64(), nullable=False),  # given by a server, at the root
+        pa.field("outside", pa.int64(), nullable=False),  # entries that need no hash
     ]
 )
 
@@ -218,13 +219,15 @@ def hash_range(
 ) -> RangeHashes:
     """The hashes of a range's addresses; a full address counts as every object of the namespace it may mean."""
     read = read_range_hashes(data, expected_count=count)
-    inside = [address for full in read.full_addresses for address in normaliser.readings(full)]
+    readings = [normaliser.readings(full) for full in read.full_addresses]
+    inside = [address for some in readings for address in some]
     hashes, magnitudes = read.hashes, magnitudes_of(read.sizes)
     if inside:
         hashes = np.concatenate((hashes, hash_addresses(pa.array(inside, pa.string()))))
         # Which of its readings an address means is not known, so none of them has a size.
         magnitudes = np.concatenate((magnitudes, np.zeros(len(inside), np.uint8)))
-    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names)
+    outside = readings.count(())
+    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names, outside)
 
 
 class _Emitter:
@@ -241,8 +244,16 @@ class _Emitter:
     def range(
         self, item: RangeReference, entry: RangeHashes, pack: str
     ) -> Iterator[pa.RecordBatch]:
-        sent = len(entry.hashes)
-        self._count(item.name, item.kind, item.count, entry.count, sent, pack, entry.root_names)
+        self._count(
+            item.name,
+            item.kind,
+            item.count,
+            entry.count,
+            len(entry.hashes),
+            pack,
+            entry.root_names,
+            entry.outside,
+        )
         if item.is_measured:
             yield from self._measure(entry.hashes, entry.magnitudes)
         else:
@@ -313,6 +324,7 @@ class _Emitter:
         sent: int,
         pack: str = "",
         root_names: int = 0,
+        outside: int = 0,
     ) -> None:
         self._counts.append(
             {
@@ -323,6 +335,7 @@ class _Emitter:
                 "kind": kind,
                 "pack": pack,
                 "root_names": root_names,
+                "outside": outside,
             }
         )
 
