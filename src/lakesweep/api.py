@@ -42,6 +42,7 @@ class Access(TypedDict, total=False):
     access_key_id: str
     secret_access_key: str
     namespace_root: str
+    keep_runs: int
     storage_option: Mapping[str, str]
 
 

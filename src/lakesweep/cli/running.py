@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ParamSpec, cast
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Asked",
     "on_spark",
+    "opened_run",
     "refuse_switched_off",
     "run_and_show",
     "show_record",
@@ -80,6 +82,17 @@ def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], 
         show_unfinished(settings.output, asked, error, phases, started_at)
         raise
     show_record(settings.output, record)
+
+
+@contextmanager
+def opened_run(settings: Settings, repo: str) -> Iterator[RunContext]:
+    """A repository for commands that ask or remove little; Spark starts only if it is needed."""
+    from lakesweep.engine.late import LateEngine
+    from lakesweep.runs.opening import open_run
+
+    engine = LateEngine(lambda: start_engine(settings))
+    with open_run(settings, repo, engine) as context:
+        yield context
 
 
 def start_engine(settings: Settings, phases: Phases | None = None) -> Engine:

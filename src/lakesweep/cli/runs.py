@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakesweep.cli.options import Repo, collect_settings_but, with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
-from lakesweep.cli.running import Asked, on_spark, run_and_show, show_record, start_engine
+from lakesweep.cli.running import Asked, on_spark, opened_run, run_and_show, show_record
+from lakesweep.cli.runs_prune import prune
 
 if TYPE_CHECKING:
-    from lakesweep.runs.context import RunContext
     from lakesweep.settings.values import Settings
 
 __all__ = ["runs_app"]
@@ -29,13 +27,13 @@ def runs() -> None:
 
 
 @runs_app.command("list")
-@with_settings("server", "storage", "output", without=("no_lease",))
+@with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
 def list_all(repo: Repo, *, settings: Settings) -> None:
     """List the runs of a repository, the newest first."""
     from lakesweep.report.text import runs_table
     from lakesweep.runs.history import DamagedRun, list_runs
 
-    with _opened(settings, repo) as context:
+    with opened_run(settings, repo) as context:
         found = list_runs(context.store)
     records = [run for run in found if not isinstance(run, DamagedRun)]
     damaged = [run for run in found if isinstance(run, DamagedRun)]
@@ -58,12 +56,12 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
 
 
 @runs_app.command("show")
-@with_settings("server", "storage", "output", without=("no_lease",))
+@with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
 def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Print the record of a run."""
     from lakesweep.runs.history import load_run
 
-    with _opened(settings, repo) as context:
+    with opened_run(settings, repo) as context:
         record = load_run(context.store, context.name, run_id)
     show_record(settings.output, record)
 
@@ -83,26 +81,19 @@ def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     run_and_show(settings, Asked(repo), lambda context: run_resume(context, run_id, request))
 
 
+runs_app.command("prune")(prune)
+
+
 @runs_app.command("forget")
-@with_settings("server", "storage", "output")
+@with_settings("server", "storage", "output", without=("keep_runs",))
 def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Remove a run's files and its mark. What the run deleted stays known."""
     from lakesweep.runs.collect import held_lease
     from lakesweep.runs.history import forget_run
 
-    with _opened(settings, repo) as context, held_lease(context, "forget"):
+    with opened_run(settings, repo) as context, held_lease(context, "forget"):
         gone = forget_run(context.store, context.name, run_id)
     if settings.output.output == "json":
         print_json({"schema": "lakesweep.forgotten/1", "run_id": gone.run_id, "files": gone.files})
     else:
         print_text(f"run {gone.run_id} of {context.name} is forgotten: {gone.files} files removed")
-
-
-@contextmanager
-def _opened(settings: Settings, repo: str) -> Iterator[RunContext]:
-    from lakesweep.engine.late import LateEngine
-    from lakesweep.runs.opening import open_run
-
-    engine = LateEngine(lambda: start_engine(settings))
-    with open_run(settings, repo, engine) as context:
-        yield context

@@ -38,6 +38,7 @@ __all__ = [
     "RefsDump",
     "RefsManifest",
     "WrittenRefsDump",
+    "commit_files",
     "read_refs_dump",
     "write_refs_dump",
 ]
@@ -125,6 +126,12 @@ def _read_entity(
         )
         for _, value in table.records():
             yield split_value(value)[1]
+
+
+def commit_files(read: Callable[[str], bytes], ids: RefsManifest) -> list[str]:
+    """Keys of the files that hold a dump's commits."""
+    key = _FOLDER + ids.commits_meta_range_id
+    return [key, *(_FOLDER + info.id for info in read_metarange(read(key), entity=b"commit"))]
 
 
 def _write_entity(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lakesweep.errors import ConfigError
+from lakesweep.errors import ConfigError, UnsafeToSweepError
 from lakesweep.runs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.failed_marks import refuse_failed
@@ -16,6 +16,7 @@ from lakesweep.runs.lease import Lease, NoLease
 from lakesweep.runs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
 from lakesweep.runs.paths import parse_mark_id
 from lakesweep.runs.plan import Plan, load_plan, mark_is_finished
+from lakesweep.runs.pruning import tidy_up
 from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.runs.sweep import load_record, sweep
@@ -25,13 +26,13 @@ logger = logging.getLogger(__name__)
 
 def run_mark(context: RunContext, request: MarkRequest) -> RunRecord:
     """Mark and plan; delete nothing."""
-    with held_lease(context, "mark") as lease:
+    with leased_run(context, "mark") as lease:
         return mark(context, request, lease).record
 
 
 def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) -> RunRecord:
     """Mark, plan, sweep."""
-    with held_lease(context, "gc") as lease:
+    with leased_run(context, "gc") as lease:
         marked: Marked = mark(context, marking, lease)
         # One command: what its mark was allowed, its sweep is.
         sweeping = replace(sweeping, allow_lower_min_age=marking.allow_lower_min_age)
@@ -40,7 +41,7 @@ def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) ->
 
 def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
     """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
-    with held_lease(context, "sweep") as lease:
+    with leased_run(context, "sweep") as lease:
         plan = find_plan(context, mark, lease)
         return sweep(context, plan, load_record(context, plan), request, lease)
 
@@ -60,7 +61,7 @@ def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
 
 def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys; what is live is read again."""
-    with held_lease(context, "resume") as lease:
+    with leased_run(context, "resume") as lease:
         record = load_run(context.store, context.name, run_id)
         if record.flow in (BACKUP, RESTORE):
             raise ConfigError(
@@ -82,6 +83,22 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
         confirmed = record.status is RunStatus.PARTLY_SWEPT
         request = replace(request, confirm=plan.id) if confirmed else request
         return sweep(context, plan, record, request, lease)
+
+
+@contextlib.contextmanager
+def leased_run(context: RunContext, purpose: str) -> Iterator[Lease]:
+    """The lease for a run, and retention of our own files before it is given up.
+
+    A run that is refused may be refused every day, so its files are pruned too. After any other error nothing is
+    touched: the store may be what failed, and a sweep may have to go on.
+    """
+    with held_lease(context, purpose) as lease:
+        try:
+            yield lease
+        except UnsafeToSweepError:
+            tidy_up(context, lease)
+            raise
+        tidy_up(context, lease)
 
 
 @contextlib.contextmanager

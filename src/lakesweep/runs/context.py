@@ -13,6 +13,7 @@ from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
 from lakesweep.progress import Progress
 from lakesweep.runs.phases import Phases
+from lakesweep.runs.request import DEFAULT_KEEP_RUNS
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore, StorageOptions
 
@@ -44,6 +45,7 @@ class RunContext:
     parallelism: Parallelism = Parallelism()
     margins: SafetyMargins = SAFETY_FULL
     use_lease: bool = True
+    keep_runs: int = DEFAULT_KEEP_RUNS
     clock: Callable[[], datetime] = field(default=utc_now)
 
     @property
@@ -68,6 +70,7 @@ def open_repository(
     parallelism: Parallelism | None = None,
     margins: SafetyMargins = SAFETY_FULL,
     use_lease: bool = True,
+    keep_runs: int = DEFAULT_KEEP_RUNS,
     clock: Callable[[], datetime] = utc_now,
 ) -> RunContext:
     """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
@@ -90,6 +93,7 @@ def open_repository(
         parallelism=parallelism or Parallelism(),
         margins=margins,
         use_lease=use_lease,
+        keep_runs=keep_runs,
         clock=clock,
     )
 

@@ -16,6 +16,7 @@ from lakesweep.runs.paths import RunId, uncommitted_folder
 from lakesweep.runs.probes import Check, StoreProbe, Verdict, attempt
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.saved import NotUsable, load_saved_run
+from lakesweep.runs.served import note_served, remove_served
 from lakesweep.runs.work.telling import TOLD_SCHEMA, lakesweep_version, tell_of_executor
 
 __all__ = ["Check", "Verdict", "examine"]
@@ -103,6 +104,8 @@ class _Doctor:
             context.name,
             with_head_moves=context.profile.keeps_head_moves,
         )
+        note_served(context.store, self._refs.dump_files, context.clock())
+        remove_served(context.store)
         found = f"{len(self._refs.graph)} commits, {len(self._refs.heads)} branches, {len(self._refs.tags)} tags"
         if not self._refs.complete:
             return Check(

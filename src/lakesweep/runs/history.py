@@ -77,8 +77,7 @@ def forget_run(store: ObjectStore, repository: str, run_id: str) -> Forgotten:
     """
     own = parse_run_id(run_id)
     record = RunFolder(own).record
-    folders = [*_mark_of(store, own), uncommitted_folder(own), RunFolder(own).root]
-    keys = [key for folder in folders for key in store.keys(folder)]
+    keys = files_of_run(store, own)
     if not keys:
         raise ConfigError(
             f"{repository} has no run {run_id}. Nothing was removed. `lakesweep runs list` shows the runs.",
@@ -88,6 +87,12 @@ def forget_run(store: ObjectStore, repository: str, run_id: str) -> Forgotten:
     _remove(store, repository, run_id, [key for key in keys if key != record])
     _remove(store, repository, run_id, [record])
     return Forgotten(run_id, len(keys))
+
+
+def files_of_run(store: ObjectStore, run_id: RunId) -> list[str]:
+    """Keys of a run's files, of its mark, and of the server's list that was made for it."""
+    folders = [*_mark_of(store, run_id), uncommitted_folder(run_id), RunFolder(run_id).root]
+    return [key for folder in folders for key in store.keys(folder)]
 
 
 def _remove(store: ObjectStore, repository: str, run_id: str, keys: list[str]) -> None:

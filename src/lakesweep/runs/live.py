@@ -22,6 +22,7 @@ from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogNotFoundError, ConfigError
 from lakesweep.formats.sstable import open_table
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.served import note_served
 from lakesweep.runs.work.references import EXPIRED, LIVE, RangeReference, Reference, StagedFile
 
 logger = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ def read_live(
         refs = read_commit_graph(
             client, store, name, with_head_moves=context.profile.keeps_head_moves
         )
+        note_served(store, refs.dump_files, context.clock())
         rules = client.rules(name)
         retained, notes = _retained(context, refs, rules, roots, now)
         step.items = len(refs.graph)
@@ -149,6 +151,7 @@ def _retained(
         # The rules went away while we read: then nothing expires.
         every = {commit.id: commit.meta_range_id for commit in refs.graph}
         return every, ("the retention rules were removed during the run: nothing expires",)
+    note_served(context.store, [server.key], context.clock())
     more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
     if not more:
         return retained, ()

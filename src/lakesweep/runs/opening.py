@@ -52,6 +52,7 @@ def open_run(
                 range_tasks=collect.range_partitions, partitions=collect.address_partitions
             ),
             use_lease=collect.no_lease is None,
+            keep_runs=collect.keep_runs,
         )
 
 

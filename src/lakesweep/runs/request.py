@@ -10,6 +10,7 @@ from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions
 
 DEFAULT_MAX_DELETE_SHARE = 50.0
+DEFAULT_KEEP_RUNS = 30
 
 
 class What(StrEnum):

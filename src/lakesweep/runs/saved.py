@@ -23,7 +23,7 @@ _LAST_RUN = f"{OWN}last-run.json"
 _SCHEMA = "lakesweep.saved/1"
 CLEAN_EVERY = 10
 _FILES_AT_ONCE = 8  # in the driver's memory
-_EVENT = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/[^/]+\.parquet")
+EVENT_FILE = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/[^/]+\.parquet")
 # So many index files, and the cache is made anew: what no commit holds any more is left behind.
 _MOST_INDEXES = 20
 _INDEX_SCHEMA = pa.schema([pa.field("range_id", pa.string()), pa.field("pack", pa.string())])
@@ -77,6 +77,14 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     return saved
 
 
+def load_last_run(store: ObjectStore) -> SavedRun | None:
+    """The last swept run as it stands; None where there is none, or where it can't be read and nobody can use it."""
+    try:
+        return _decode(store.read(_LAST_RUN))
+    except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def save_run(store: ObjectStore, saved: SavedRun) -> None:
     """Make this the run that the next one builds on."""
     store.write(_LAST_RUN, _encode(saved))
@@ -119,7 +127,7 @@ def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFi
     """All restorations that this repository has seen, and all deletions, or only those of one run."""
     events = []
     for key in store.keys(EVENTS):
-        name = _EVENT.fullmatch(key.removeprefix(EVENTS))
+        name = EVENT_FILE.fullmatch(key.removeprefix(EVENTS))
         if name is None:
             continue  # nothing of ours
         kind = GONE if name["kind"] == "gone" else RESTORED

@@ -19,7 +19,7 @@ from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError, StorageError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.formats.xid import new_xid
-from lakesweep.runs.collect import find_plan, held_lease
+from lakesweep.runs.collect import find_plan, leased_run
 from lakesweep.runs.context import RunContext, utc_now
 from lakesweep.runs.copies import Copied, copy_parts, refuse_inside
 from lakesweep.runs.lease import Lease
@@ -54,7 +54,7 @@ def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
     refuse_inside(context.target.namespace, to.namespace)
     context.engine.begin()
-    with held_lease(context, BACKUP) as lease:
+    with leased_run(context, BACKUP) as lease:
         run = _of_mark(context, mark, to, lease)
         return back_up(context.engine, context.phases, run, context.clock)
 
@@ -65,7 +65,7 @@ def run_restore(
     """Put what a mark names, or only some of it, back under the same addresses; every copy is verified."""
     refuse_inside(context.target.namespace, source.namespace)
     context.engine.begin()
-    with held_lease(context, RESTORE) as lease:
+    with leased_run(context, RESTORE) as lease:
         run = _of_mark(context, mark, source, lease)
         return restore(context.engine, context.phases, run, context.clock, addresses)
 

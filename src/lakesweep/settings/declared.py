@@ -30,6 +30,7 @@ __all__ = ["DEFAULT_MAX_DELETE_SHARE", "SETTINGS", "Group", "Setting", "setting"
 Group = Literal["server", "collect", "sweep", "spark", "storage", "output"]
 
 DEFAULT_MAX_DELETE_SHARE = 50.0
+DEFAULT_KEEP_RUNS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,14 @@ SETTINGS: tuple[Setting, ...] = (
         TEXT,
         "The folder in which a server keeps local:// namespaces.",
         metavar="DIR",
+    ),
+    Setting(
+        "keep_runs",
+        "storage",
+        COUNT,
+        "How many earlier runs keep their files; runs of more than 90 days ago go as well. What a later run, a resumed "
+        "sweep or a restore needs always stays.",
+        default=DEFAULT_KEEP_RUNS,
     ),
     Setting(
         "no_lease",

@@ -234,6 +234,7 @@ def _collect(plain: Mapping[str, Any]) -> CollectSettings:
         dry_run=plain["dry_run"],
         do_mark=plain["do_mark"],
         do_sweep=plain["do_sweep"],
+        keep_runs=plain["keep_runs"],
         no_lease=plain["no_lease"],
     )
 

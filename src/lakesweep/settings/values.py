@@ -96,6 +96,7 @@ class CollectSettings:
     dry_run: bool
     do_mark: bool
     do_sweep: bool
+    keep_runs: int
     no_lease: str | None  # the repository whose user vouches that no other collector runs
 
 

@@ -13,7 +13,10 @@ import pytest
 
 from lakesweep.errors import LakesweepError, PartlySweptError, StorageDeniedError, StorageError
 from lakesweep.runs.collect import run_gc, run_resume
+from lakesweep.runs.context import RunContext
 from lakesweep.runs.history import list_runs
+from lakesweep.runs.lease import Lease
+from lakesweep.runs.pruning import tidy_up
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import Flow, SweepRequest
 from lakesweep.storage import ObjectStore
@@ -105,14 +108,29 @@ class StoreGoesAway:
             raise StorageDeniedError("the store went away (injected)")
 
 
-def test_store_that_goes_away_at_any_operation_loses_nothing(scene: Scene) -> None:
+def test_store_that_goes_away_at_any_operation_loses_nothing(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each operation of a collection in turn is the last one that works."""
     counter = StoreGoesAway(after=1 << 30)
+    needed: list[int] = []
+
+    def count_and_tidy_up(context: RunContext, lease: Lease) -> None:
+        needed.append(counter.operations)
+        tidy_up(context, lease)
+
+    monkeypatch.setattr("lakesweep.runs.collect.tidy_up", count_and_tidy_up)
     run_gc(scene.context(wrap=MeddlingBackend.wrap(counter)), CLEAN, SweepRequest())
-    # Last of all the lease is given back: a list, a look, a read and a write, whose failure is a warning only.
+    # Last of all our own files are tidied up and the lease is given back, whose failures are warnings only.
     for after in range(0, counter.operations - 4, 5):
         scene.rewind()
         error = collect(scene, MeddlingBackend.wrap(StoreGoesAway(after)))
+        if after >= needed[0]:
+            assert error is None
+            assert not scene.left()
+            scene.assert_nothing_else_gone()
+            scene.release_lease()
+            continue
         assert error is not None
         is_partly = isinstance(error, PartlySweptError)
         assert is_partly or scene.left() == set(scene.garbage), f"after {after}: {error}"

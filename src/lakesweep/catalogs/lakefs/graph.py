@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
@@ -29,7 +29,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
 )
 from lakesweep.formats.damage import named_damage
-from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, read_refs_dump
+from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, commit_files, read_refs_dump
 from lakesweep.storage import ObjectStore
 
 __all__ = ["GraphSource", "Refs", "read_commit_graph"]
@@ -59,6 +59,9 @@ class Refs:
     tags: tuple[Tag, ...]
     source: GraphSource
     head_moves: tuple[HeadMove, ...] = ()
+    dump_files: tuple[
+        str, ...
+    ] = ()  # of the dump made for this reading, and of no dump of a user's
 
     @property
     def complete(self) -> bool:
@@ -97,7 +100,7 @@ def read_commit_graph(
         len(refs.tags),
         len(moves),
     )
-    return Refs(graph, refs.heads, refs.tags, refs.source, moves)
+    return replace(refs, graph=graph, head_moves=moves)
 
 
 def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> Refs:
@@ -109,25 +112,59 @@ def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> 
         MetaRangeId(answer.branches_meta_range_id),
     )
     # The dump replaces the manifest, and a user may want to restore from the one that was there.
-    if earlier_manifest is not None:
-        _put_back(store, earlier_manifest, dump)
+    is_last_dump = _put_back(store, earlier_manifest, dump)
+    keys: list[str] = []
+
+    def read_file(key: str) -> bytes:
+        keys.append(key)
+        return store.read(key)
+
     try:
         with named_damage(f"the refs dump of {repository}"):
-            read = read_refs_dump(store.read, dump)
+            read = read_refs_dump(read_file, dump)
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
             f"The refs dump of {repository} is not whole: {missing.message} Nothing was deleted. Check that the "
             "storage namespace and its credentials are those of the server.",
             kind="refs-dump-incomplete",
         ) from missing
-    return Refs(CommitGraph(read.commits), tuple(read.branches), tuple(read.tags), GraphSource.DUMP)
+    return Refs(
+        CommitGraph(read.commits),
+        tuple(read.branches),
+        tuple(read.tags),
+        GraphSource.DUMP,
+        dump_files=_files_of_ours(store, keys, dump, earlier_manifest) if is_last_dump else (),
+    )
 
 
-def _put_back(store: ObjectStore, earlier_manifest: bytes, dump: RefsManifest) -> None:
+def _files_of_ours(
+    store: ObjectStore, keys: list[str], dump: RefsManifest, earlier_manifest: bytes | None
+) -> tuple[str, ...]:
+    """The files of the dump that no dump of a user's can have: files are named by what they hold.
+
+    Without an earlier manifest nobody has dumped. Else commits only become more, so that a file of commits which the
+    user's last dump does not have is in none of theirs. Branches and tags may be again what they once were.
+    """
+    if earlier_manifest is None:
+        return tuple(keys)
+    try:
+        theirs = set(commit_files(store.read, RefsManifest.decode(earlier_manifest)))
+        return tuple(key for key in commit_files(store.read, dump) if key not in theirs)
+    except (FormatError, ObjectNotFoundError) as error:
+        logger.info("files of the refs dump stay, as the user's own can't be read: %s", error)
+        return ()
+
+
+def _put_back(store: ObjectStore, earlier_manifest: bytes | None, dump: RefsManifest) -> bool:
+    """Leave the manifest as it was; false where somebody dumped after us, whose manifest stays."""
     now_there = _read_if_there(store, MANIFEST_KEY)
-    if now_there is not None and _names_dump(now_there, dump):
+    if now_there is None or not _names_dump(now_there, dump):
+        return False
+    if earlier_manifest is not None:
         store.write(MANIFEST_KEY, earlier_manifest)
-    # Else somebody dumped after us, and that newer manifest is theirs.
+    else:
+        store.delete_many([MANIFEST_KEY])
+    return True
 
 
 def _names_dump(manifest: bytes, dump: RefsManifest) -> bool:

@@ -32,6 +32,7 @@ class ServerRetainedCommits:
     """What the server would retain: commits with their metaranges (commits without one are left out by servers)."""
 
     run_id: str
+    key: str  # of the server's list
     meta_ranges: Mapping[CommitId, MetaRangeId]
 
 
@@ -65,7 +66,7 @@ def server_retained_commits(
     with named_damage(key):
         rows = read_commits_csv(data)
     kept = {row.commit_id: row.meta_range_id for row in rows if not row.is_expired}
-    return ServerRetainedCommits(prepared.run_id, kept)
+    return ServerRetainedCommits(prepared.run_id, key, kept)
 
 
 def _prepare(client: LakeFSClient, repository: str) -> PrepareCommitsWire | None:

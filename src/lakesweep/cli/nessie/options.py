@@ -26,7 +26,7 @@ __all__ = ["Version", "nessie_command"]
 Command = Callable[..., None]
 
 # lakeFS's own, among the settings of the object store.
-_LAKEFS_ONLY = ("no_lease", "namespace_root")
+_LAKEFS_ONLY = ("keep_runs", "no_lease", "namespace_root")
 
 
 def _show_version(wanted: bool) -> None:

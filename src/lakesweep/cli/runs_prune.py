@@ -1,0 +1,39 @@
+"""`lakesweep runs prune`: remove files of ours that no later run needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.running import opened_run
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
+
+__all__ = ["prune"]
+
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")]
+
+
+@with_settings("server", "storage", "output")
+def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
+    """Remove files of earlier runs, as every run does at its end. What the runs deleted stays known.
+
+    Kept are the newest runs up to --keep-runs, unless they are older than 90 days; and always what the next optimised
+    run builds on, sweeps that can be resumed, and marks that were backed up.
+    """
+    from lakesweep.runs.collect import held_lease
+    from lakesweep.runs.pruning import prune_own_files
+
+    with opened_run(settings, repo) as context, held_lease(context, "prune"):
+        pruned = prune_own_files(context, dry_run=dry_run)
+    if settings.output.output == "json":
+        print_json({**pruned.as_json(), "repository": context.name, "dry_run": dry_run})
+        return
+    done = "would be removed" if dry_run else "removed"
+    print_text(f"{context.name}: {len(pruned.runs)} runs and {pruned.files} files {done}")
+    for run_id in pruned.runs:
+        print_text(f"  {run_id}")
