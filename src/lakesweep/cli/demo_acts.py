@@ -115,7 +115,7 @@ class Acts:
         record = self._run(lambda context: run_sweep(context, _MARK, SweepRequest()))
         _check(record.objects["deleted"] == marked.objects["garbage"], "all that is marked is gone")
         print_text("What is live was read again; nothing had come back to life.")
-        freed = human_bytes(record.bytes["deleted"])
+        freed = human_bytes(record.bytes["freed"])
         print_text(f"{record.objects['deleted']} objects deleted, {freed} freed")
         return record
 

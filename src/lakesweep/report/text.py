@@ -35,11 +35,19 @@ def runs_table(records: Sequence[RunRecord]) -> list[tuple[str, ...]]:
                 record.status.value,
                 f"{record.objects['garbage']:,}",
                 f"{record.objects['deleted']:,}",
-                human_bytes(record.bytes["deleted"]),
+                _freed(record),
             )
             for record in records
         ),
     ]
+
+
+def _freed(record: RunRecord) -> str:
+    """Bytes that a sweep freed; "?" where it deleted some and does not know what the store does with them."""
+    is_unknown = record.finality.get("kept") == "unknown" or "freed" not in record.bytes
+    if record.bytes["deleted"] and is_unknown:
+        return "?"
+    return human_bytes(record.bytes.get("freed", 0))
 
 
 def _head(record: RunRecord) -> str:
@@ -105,7 +113,8 @@ def _numbers(record: RunRecord) -> Iterator[str]:
     if record.objects["garbage"]:
         yield "\n".join(tree(record, "garbage", "why", _GARBAGE))
         if _was_swept(record):
-            yield "\n".join(tree(record, "garbage", "what became of it", _SWEPT))
+            swept = (("deleted", _what_deleting_did(record)), *_SWEPT)
+            yield "\n".join(tree(record, "garbage", "what became of it", swept))
 
 
 _LISTED = (
@@ -120,7 +129,6 @@ _GARBAGE = (
     ("unreferenced", "in no commit and on no branch"),
 )
 _SWEPT = (
-    ("deleted", ""),
     ("already_gone", "gone before this sweep came to them"),
     ("revived", "came back to life, and were kept"),
     ("kept_undecided", "could not be looked up, and were kept"),
@@ -137,7 +145,14 @@ _COPIED = (
 def _was_swept(record: RunRecord) -> bool:
     if record.status in (RunStatus.SWEPT, RunStatus.PARTLY_SWEPT):
         return True
-    return any(record.objects[name] for name, _ in _SWEPT)
+    return any(record.objects[name] for name in ("deleted", *(name for name, _ in _SWEPT)))
+
+
+def _what_deleting_did(record: RunRecord) -> str:
+    kept, said, until = (record.finality.get(name, "") for name in ("kept", "said", "until"))
+    if kept == "kept":
+        return f"not freed, kept by the store{f' until {until[:10]}' if until else ''}: {said}"
+    return {"not kept": "and freed", "unknown": f"not known whether freed: {said}"}.get(kept, "")
 
 
 def tree(

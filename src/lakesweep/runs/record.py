@@ -90,6 +90,7 @@ class RunRecord:
     protected: Mapping[str, list[str]] = field(default_factory=dict)
     revived: tuple[str, ...] = ()
     failures: Mapping[str, str] = field(default_factory=dict)
+    finality: Mapping[str, str] = field(default_factory=dict)  # of deletes: kept, said, until
     min_age_seconds: float | None = None
     min_age_lowered: bool = False  # by --unsafe-min-age
     backup_to: str = ""  # a sweep under way copies here before it deletes

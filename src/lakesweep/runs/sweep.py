@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
+from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
@@ -45,6 +46,7 @@ from lakesweep.runs.work.deleting import (
 )
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.target import Target
+from lakesweep.storage.finality import Kept, how_final_are_deletes
 
 logger = logging.getLogger(__name__)
 
@@ -371,6 +373,10 @@ class _Sweep:
             )
         if refused.objects:
             notes.append(f"{refused} of the mark were not garbage by shape or age, and were kept")
+        finality = _finality(self._context) if counted["deleted"].objects else {}
+        # Bytes that the store keeps, or may keep, are deleted and not freed.
+        is_freed = finality.get("kept") == Kept.NOT_KEPT.value
+        counted["freed"] = counted["deleted"] if is_freed else Tally()
         names = tuple(name for a in looked for name in a.revived_names)
         return replace(
             ended.counted(
@@ -379,7 +385,19 @@ class _Sweep:
             ),
             revived=names,
             failures=self.failures,
+            finality=finality,
         ).noted(*notes)
+
+
+def _finality(context: RunContext) -> dict[str, str]:
+    """What the store does with what was deleted, as the record says it."""
+    found = how_final_are_deletes(context.store)
+    until = context.clock() + timedelta(days=found.days) if found.days is not None else None
+    return {
+        "kept": found.kept.value,
+        "said": found.said,
+        "until": format_time(until) if until is not None else "",
+    }
 
 
 def _mark_files(context: RunContext, plan: Plan) -> list[str]:

@@ -1,6 +1,6 @@
 """Whether a delete frees anything: a store may keep deleted objects, by versioning or by soft delete.
 
-Only `lakesweep doctor` asks; deleting itself is the same either way.
+`lakesweep doctor` and the report of a sweep ask; deleting itself is the same either way.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from enum import Enum
+from http.client import HTTPException
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError
@@ -35,6 +36,7 @@ class Finality:
 
     kept: Kept
     said: str
+    days: int | None = None  # how long a deleted object is kept, where the store tells
 
 
 def how_final_are_deletes(store: ObjectStore) -> Finality:
@@ -42,12 +44,12 @@ def how_final_are_deletes(store: ObjectStore) -> Finality:
     root = store.root
     try:
         if root.kind == "s3":
-            return _s3_versioning(root.container, store.options)
+            return _s3_versioning(root.container, root.key, store.options)
         if root.kind == "azure":
             own = store.options.azure_endpoint or root.endpoint
             endpoint = own or f"https://{root.account}.blob.core.windows.net"
             return _azure_soft_delete(endpoint, root.account, store.options)
-    except (LakesweepError, OSError, ValueError) as error:
+    except (LakesweepError, OSError, ValueError, HTTPException) as error:
         return Finality(Kept.UNKNOWN, f"the store does not tell: {error}")
     if root.kind == "gs":
         return Finality(
@@ -56,7 +58,7 @@ def how_final_are_deletes(store: ObjectStore) -> Finality:
     return Finality(Kept.NOT_KEPT, "deleted is deleted")
 
 
-def _s3_versioning(bucket: str, options: StorageOptions) -> Finality:
+def _s3_versioning(bucket: str, namespace: str, options: StorageOptions) -> Finality:
     from lakesweep.storage.s3_client import s3_client
 
     what = f"reading the versioning of s3://{bucket}"
@@ -64,13 +66,37 @@ def _s3_versioning(bucket: str, options: StorageOptions) -> Finality:
     status = _text_of(reply.content, "Status", what)
     if status == "Enabled":
         return Finality(
-            Kept.KEPT, f"s3://{bucket} is versioned: a deleted object stays as an old version"
+            Kept.KEPT,
+            f"s3://{bucket} is versioned: a deleted object stays as an old version",
+            _days_of_old_versions(bucket, namespace, options),
         )
     if status == "Suspended":
         return Finality(
             Kept.KEPT, f"versioning of s3://{bucket} is suspended: earlier versions stay"
         )
     return Finality(Kept.NOT_KEPT, f"s3://{bucket} is not versioned")
+
+
+def _days_of_old_versions(bucket: str, namespace: str, options: StorageOptions) -> int | None:
+    """After how many days a lifecycle rule for all of the namespace removes old versions; None where none is known."""
+    from lakesweep.storage.s3_client import s3_client
+
+    what = f"reading the lifecycle of s3://{bucket}"
+    try:
+        reply = s3_client(bucket, options).request("GET", what, query={"lifecycle": ""})
+        rules = [e for e in parsed_xml(reply.content, what).iter() if local_name(e) == "Rule"]
+    except LakesweepError:
+        return None  # none is set, or we may not ask
+    days = []
+    for rule in rules:
+        texts = {local_name(e): (e.text or "").strip() for e in rule.iter()}
+        # Rules for tagged objects, or for all but the newest versions, say nothing of every object.
+        is_for_all = not texts.keys() & {"Tag", "NewerNoncurrentVersions", "ObjectSizeGreaterThan"}
+        is_for_all &= "ObjectSizeLessThan" not in texts
+        covers = f"{namespace}/".startswith(texts.get("Prefix", ""))
+        if texts.get("Status") == "Enabled" and is_for_all and covers:
+            days += [int(texts["NoncurrentDays"])] if "NoncurrentDays" in texts else []
+    return min(days, default=None)
 
 
 def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> Finality:
@@ -97,7 +123,11 @@ def _azure_soft_delete(endpoint: str, account: str, options: StorageOptions) -> 
     values = {local_name(e): e.text or "" for e in policy} if policy is not None else {}
     if values.get("Enabled") == "true":
         days = values.get("Days", "some")
-        return Finality(Kept.KEPT, f"soft delete keeps deleted blobs of {account} for {days} days")
+        return Finality(
+            Kept.KEPT,
+            f"soft delete keeps deleted blobs of {account} for {days} days",
+            int(days) if days.isdigit() else None,
+        )
     return Finality(Kept.NOT_KEPT, f"soft delete is off in {account}")
 
 
