@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +15,7 @@ from lakesweep.domain.commits import RangeId
 from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.runs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder, RunId
-from lakesweep.runs.work.parts import read_addresses, read_part
+from lakesweep.runs.work.parts import Part, read_addresses, read_part
 from lakesweep.runs.work.references import GONE, RESTORED, EventFile
 from lakesweep.storage import ObjectStore
 
@@ -102,6 +102,16 @@ def load_for_sweep(store: ObjectStore, run_id: RunId) -> SavedRun | None:
     except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         # Without it the next run is a clean one, which needs nothing of this one.
         return None
+
+
+def carry_on(store: ObjectStore, run_id: RunId, kept: Sequence[Part]) -> None:
+    """Let the next run build on this one: it was swept to its end, and what it left is carried along."""
+    saved = load_for_sweep(store, run_id)
+    if saved is None:
+        return
+    failed = [key for key in store.keys(RunFolder(run_id).ledger) if key.endswith(".parquet")]
+    left = (*saved.files, *failed, *(part.key for part in kept))
+    save_run(store, replace(saved, files=left))
 
 
 def _encode(saved: SavedRun) -> bytes:

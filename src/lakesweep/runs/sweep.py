@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
-from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
@@ -25,13 +24,14 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.copies import copy_parts, refuse_inside
 from lakesweep.runs.earlier_deletes import count_deleted_by_us
 from lakesweep.runs.failed_marks import refuse_failed
+from lakesweep.runs.finality import finality_of_deletes
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.paths import RunFolder, RunId, event_order, events_folder, mark_folder
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.reuploads import tally_of
-from lakesweep.runs.saved import load_for_sweep, save_run
+from lakesweep.runs.saved import carry_on
 from lakesweep.runs.slow_rereads import too_slow
 from lakesweep.runs.sweep_progress import OUTCOMES, SweepProgress
 from lakesweep.runs.unfinished import status_after
@@ -46,7 +46,7 @@ from lakesweep.runs.work.deleting import (
 )
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.target import Target
-from lakesweep.storage.finality import Kept, how_final_are_deletes
+from lakesweep.storage.finality import Kept
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def sweep(
     if record.status is RunStatus.SWEPT:
         return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
     if not plan.garbage.objects and is_untouched(context.store, plan):
-        _carry_on(context, plan, ())
+        carry_on(context.store, plan.run_id, ())
         return record
     plan.check_age_allowed(request.allow_lower_min_age)
     plan.blast_radius.check_confirmed(request.confirm, request.max_delete_share)
@@ -129,7 +129,7 @@ class _Sweep:
             status = RunStatus.PARTLY_SWEPT if deleted.objects else RunStatus.FAILED
         record = self.recorded(record, status, self.why_failed())
         record = record.noted(*self._who_was_first())
-        _carry_on(self._context, self._plan, [*self.kept_parts, *self._not_backed_up])
+        carry_on(self._context.store, self._plan.run_id, [*self.kept_parts, *self._not_backed_up])
         _save(self._context, record)
         said = f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()})."
         if status is RunStatus.PARTLY_SWEPT:
@@ -373,7 +373,7 @@ class _Sweep:
             )
         if refused.objects:
             notes.append(f"{refused} of the mark were not garbage by shape or age, and were kept")
-        finality = _finality(self._context) if counted["deleted"].objects else {}
+        finality = finality_of_deletes(self._context) if counted["deleted"].objects else {}
         # Bytes that the store keeps, or may keep, are deleted and not freed.
         is_freed = finality.get("kept") == Kept.NOT_KEPT.value
         counted["freed"] = counted["deleted"] if is_freed else Tally()
@@ -389,17 +389,6 @@ class _Sweep:
         ).noted(*notes)
 
 
-def _finality(context: RunContext) -> dict[str, str]:
-    """What the store does with what was deleted, as the record says it."""
-    found = how_final_are_deletes(context.store)
-    until = context.clock() + timedelta(days=found.days) if found.days is not None else None
-    return {
-        "kept": found.kept.value,
-        "said": found.said,
-        "until": format_time(until) if until is not None else "",
-    }
-
-
 def _mark_files(context: RunContext, plan: Plan) -> list[str]:
     folder = mark_folder(plan.mark_id)
     listed = [key for key in context.store.keys(folder) if key.endswith(".parquet")]
@@ -409,18 +398,6 @@ def _mark_files(context: RunContext, plan: Plan) -> list[str]:
             kind="no-mark",
         )
     return listed
-
-
-def _carry_on(context: RunContext, plan: Plan, revived: Sequence[Part]) -> None:
-    """Let the next run build on this one: it was swept to its end, and what it left is carried along."""
-    saved = load_for_sweep(context.store, plan.run_id)
-    if saved is None:
-        return
-    failed = [
-        key for key in context.store.keys(RunFolder(plan.run_id).ledger) if key.endswith(".parquet")
-    ]
-    left = (*saved.files, *failed, *(part.key for part in revived))
-    save_run(context.store, replace(saved, files=left))
 
 
 def _save(context: RunContext, record: RunRecord) -> None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.report.text import run_text, runs_table
-from lakesweep.runs import sweep
+from lakesweep.runs import finality as asking
 from lakesweep.runs.history import load_run
 from lakesweep.runs.record import RunRecord
 from lakesweep.storage.finality import Finality, Kept
@@ -23,7 +23,7 @@ def swept(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Callable[[Finality],
 
     def run(finality: Finality) -> RunRecord:
         marked = scene.mark()
-        monkeypatch.setattr(sweep, "how_final_are_deletes", lambda store: finality)
+        monkeypatch.setattr(asking, "how_final_are_deletes", lambda store: finality)
         record = scene.sweep(marked.mark_id)
         assert not scene.left()
         assert load_run(scene.store, scene.name, marked.run_id) == record

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError
-from lakesweep.storage import open_store
+from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.finality import Finality, Kept, how_final_are_deletes
 
 
@@ -23,7 +24,8 @@ def _asked(monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]) -> Finality
 
     client = SimpleNamespace(request=request)
     monkeypatch.setattr("lakesweep.storage.s3_client.s3_client", lambda bucket, options: client)
-    return how_final_are_deletes(open_store(Location.parse("s3://bucket/lake/ns")))
+    store = SimpleNamespace(root=Location.parse("s3://bucket/lake/ns"), options=StorageOptions())
+    return how_final_are_deletes(cast("ObjectStore", store))
 
 
 def _versioning(status: str) -> str:
