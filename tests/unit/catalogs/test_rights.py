@@ -18,7 +18,7 @@ COMMITS = "retention:PrepareGarbageCollectionCommits"
 CALLS: dict[str, tuple[Callable[[LakeFSClient], object], str]] = {
     "fs:ReadConfig": (lambda c: c.profile(), "*"),
     "fs:ReadRepository": (lambda c: c.repository("shop"), REPOSITORY),
-    "fs:ListRepositories": (lambda c: c.namespaces(), "*"),
+    "fs:ListRepositories": (lambda c: c.repositories(), "*"),
     "fs:ListBranches": (lambda c: c.branches("shop"), REPOSITORY),
     "fs:ListTags": (lambda c: c.tags("shop"), REPOSITORY),
     "fs:ReadCommit": (lambda c: c.commit("shop", "main"), REPOSITORY),
