@@ -116,11 +116,14 @@ class LocalBackend:
         return True
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
-        return [self._delete_one(key, terms.etags.get(key)) for key in keys]
+        real_folders: dict[str, str] = {}
+        return [self._delete_one(key, terms.etags.get(key), real_folders) for key in keys]
 
-    def _delete_one(self, key: str, etag: str | None) -> DeleteOutcome:
+    def _delete_one(
+        self, key: str, etag: str | None, real_folders: dict[str, str]
+    ) -> DeleteOutcome:
         try:
-            path = self._path(key)
+            path = self._path(key, real_folders)
             status = os.lstat(path)
             mode = status.st_mode
             if stat.S_ISDIR(mode):
@@ -142,20 +145,26 @@ class LocalBackend:
             return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
         return DeleteOutcome(key, DeleteStatus.GONE)
 
-    def _path(self, key: str) -> str:
-        """The file's path; refuses what would lead out of the root over a link."""
+    def _path(self, key: str, real_folders: dict[str, str] | None = None) -> str:
+        """The file's path; refuses what would lead out of the root over a link.
+
+        `real_folders` are those that were found before and hold for the same call: to find one takes longer than a delete.
+        """
         folder, _, name = key.rpartition("/")
         if any(part.startswith(TEMPORARY_PREFIX) for part in key.split("/")):
             raise UnsupportedStoreError(
                 f"{key!r} is a name of half-written files; nothing was done with it."
             )
-        parent = f"{self._root}/{folder}" if folder else self._root
+        found = {} if real_folders is None else real_folders
+        if folder in found:
+            return os.path.join(found[folder], name)
         root = os.path.realpath(self._root)
-        real_parent = os.path.realpath(parent)
+        real_parent = os.path.realpath(f"{self._root}/{folder}") if folder else root
         if real_parent != root and not real_parent.startswith(root.rstrip("/") + "/"):
             raise UnsupportedStoreError(
                 f"{key!r} leads out of {self._root} over a symbolic link; nothing was done with it."
             )
+        found[folder] = real_parent
         return os.path.join(real_parent, name)
 
     @contextmanager

@@ -19,7 +19,14 @@ _STOP_CHECK_SECONDS = 0.1
 def ordered_parallel(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int
 ) -> Iterator[tuple[Item, Result]]:
-    """(item, work(item)) in the items' order; at most `2 × workers` results wait at a time."""
+    """(item, work(item)) in the items' order; at most `2 × workers` results wait at a time.
+
+    One worker is the caller itself: no thread is started for it.
+    """
+    if workers == 1:
+        for item in items:
+            yield item, work(item)
+        return
     pending: deque[tuple[Item, Future[Result]]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="lakesweep-store")
     try:

@@ -75,7 +75,7 @@ class FileDeletion:
             listed = ObjectInfo(key, size, times[number], etags[number])
             by_folder.setdefault(folder, {})[number] = listed
         for folder, wanted in by_folder.items():
-            store = self.lake.open(folder)
+            store = self.lake.open_for_deletes(folder)
             done = store.delete_many(
                 [listed.key for listed in wanted.values()],
                 seconds_left=deadline.seconds_left,
@@ -91,9 +91,7 @@ class FileDeletion:
 
 def _delete_checksums(store: ObjectStore, keys: Sequence[str]) -> None:
     """The hidden `.name.crc` that Hadoop's local file system wrote beside a file goes with it, as Hadoop does it."""
-    beside = [
-        f"{folder}{slash}.{name}.crc" for folder, slash, name in (k.rpartition("/") for k in keys)
-    ]
-    there = [key for key, info in store.stat_many(beside) if info is not None]
-    if there:
-        store.delete_many(there)  # one that stays harms nobody: a listing never shows it
+    # One that is not there, or that stays, harms nobody: a listing never shows it.
+    store.delete_many(
+        [f"{folder}{slash}.{name}.crc" for folder, slash, name in (k.rpartition("/") for k in keys)]
+    )

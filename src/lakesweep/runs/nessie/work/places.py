@@ -37,6 +37,12 @@ class Lake:
         """The store rooted at a folder."""
         return open_store(location, self.storage)
 
+    def open_for_deletes(self, folder: Location) -> ObjectStore:
+        """The same; local files are looked at one by one, as handing each to a thread takes longer than the look."""
+        if folder.kind != "local":
+            return self.open(folder)
+        return open_store(folder, replace(self.storage, max_requests_in_flight=1))
+
     def read(self, uri: str) -> bytes | Unreadable:
         """A whole file. Missing, forbidden or not understood is `Unreadable`; a store out of reach is an error."""
         try:
