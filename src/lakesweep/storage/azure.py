@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
 
 import obstore
 from obstore.store import AzureStore
@@ -15,17 +16,24 @@ from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
     LakesweepError,
     ObjectNotFoundError,
+    PreconditionError,
     StorageDeniedError,
     ThrottledError,
     UnsupportedStoreError,
 )
-from lakesweep.storage.azure_sign import VERSION, authorised_get
+from lakesweep.storage.azure_sign import VERSION, authorised_delete, authorised_get
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.cloud_tokens import KeptToken, azure_token
 from lakesweep.storage.own_pages import azure_pages, with_query
 from lakesweep.storage.parallel import ordered_parallel
+from lakesweep.storage.s3_http import Connections
 from lakesweep.storage.s3_pages import Page
-from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
+from lakesweep.storage.translate import (
+    NO_CONTAINER,
+    connection_errors_translated,
+    error_from_reply,
+    obstore_errors_translated,
+)
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
 _SORTING_WORKERS = 16
@@ -72,6 +80,11 @@ def _clients(container: str, account: str, endpoint: str, options: StorageOption
     return Clients(once=client(False), patient=client(True))
 
 
+@lru_cache(maxsize=64)
+def _connections(origin: str, options: StorageOptions) -> Connections:
+    return Connections(origin, options, None)
+
+
 class AzureBackend(CloudBackend):
     """Blobs below one root."""
 
@@ -91,7 +104,7 @@ class AzureBackend(CloudBackend):
         self, error: UnsupportedStoreError, prefix: str, delimiter: str
     ) -> Iterator[Page]:
         root, options = self._root, self._options
-        endpoint = root.endpoint or f"https://{root.account}.blob.core.windows.net"
+        endpoint = self._endpoint
 
         def ask_for_token() -> str:
             found = azure_token(options)
@@ -111,11 +124,18 @@ class AzureBackend(CloudBackend):
         return azure_pages(authorise, self._base, prefix, delimiter, options)
 
     @property
+    def _endpoint(self) -> str:
+        own = self._options.azure_endpoint or self._root.endpoint
+        return (own or f"https://{self._root.account}.blob.core.windows.net").rstrip("/")
+
+    @property
     def delete_batch_size(self) -> int:
         return 256
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
-        # obstore carries no condition, so the terms' etags were only looked at.
+        if terms.etags and (self._options.azure_account_key or self._options.azure_sas_token):
+            return self._delete_versions(keys, terms)
+        # obstore carries no condition: with other credentials, etags were only looked at.
         if len(keys) == 1:
             return [self._delete_one(keys[0], is_first_try=True)]
         missing_path: str | None = None
@@ -136,6 +156,37 @@ class AzureBackend(CloudBackend):
             return self._sorted_out(keys, None, terms)
         return [DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
 
+    def _delete_versions(self, keys: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
+        """Key by key, by requests of our own, which carry the etag as a condition."""
+
+        def delete(key: str) -> DeleteOutcome:
+            if terms.is_over:
+                return DeleteOutcome(key, DeleteStatus.NOT_TRIED)
+            etag = terms.etags.get(key)
+            if etag is None:
+                return self._delete_one(key, is_first_try=True)
+            return self._outcome(key, lambda: self._delete_version(key, etag))
+
+        return [outcome for _, outcome in ordered_parallel(delete, keys, _SORTING_WORKERS)]
+
+    def _delete_version(self, key: str, etag: str) -> None:
+        what = f"deleting {self._uri(key)}"
+        place = f"{self._root.container}/{quote(self._base + key, safe='/~')}"
+        authorised = authorised_delete(
+            f"{self._endpoint}/{place}", self._root.account, self._options, etag
+        )
+        assert authorised is not None  # delete() has seen the key or the token
+        address = urlsplit(authorised[0])
+        target = f"{address.path}?{address.query}" if address.query else address.path
+        origin = f"{address.scheme}://{address.netloc}"
+        with connection_errors_translated(what):
+            reply = _connections(origin, self._options).send("DELETE", target, authorised[1], b"")
+        if reply.status == 412:
+            self.head(key)  # a condition can't hold on a blob that is gone, and then this says so
+        if not 200 <= reply.status < 300:
+            code = reply.headers.get("x-ms-error-code") or ""
+            raise error_from_reply(reply.status, code, "", what)
+
     def _sorted_out(
         self, keys: Sequence[str], missing_path: str | None, terms: DeleteTerms
     ) -> list[DeleteOutcome]:
@@ -151,15 +202,29 @@ class AzureBackend(CloudBackend):
         return [outcome for _, outcome in ordered_parallel(sort_out, keys, _SORTING_WORKERS)]
 
     def _delete_one(self, key: str, *, is_first_try: bool) -> DeleteOutcome:
-        try:
+        def delete() -> None:
             with obstore_errors_translated(f"deleting {self._uri(key)}"):
                 obstore.delete(self._clients.once, self._base + key)
+
+        # After a batch that may have deleted it, absent now is all that can be said.
+        absent = DeleteStatus.ALREADY_ABSENT if is_first_try else DeleteStatus.GONE
+        return self._outcome(key, delete, absent)
+
+    def _outcome(
+        self,
+        key: str,
+        delete: Callable[[], None],
+        absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT,
+    ) -> DeleteOutcome:
+        """What became of a key, by the error of its delete or by none."""
+        try:
+            delete()
         except ObjectNotFoundError as error:
             if error.kind == NO_CONTAINER:
                 raise
-            # The batch before may have deleted it: absent now is all that can be said.
-            status = DeleteStatus.ALREADY_ABSENT if is_first_try else DeleteStatus.GONE
-            return DeleteOutcome(key, status)
+            return DeleteOutcome(key, absent)
+        except PreconditionError as error:
+            return DeleteOutcome(key, DeleteStatus.CHANGED, error.message)
         except StorageDeniedError as error:
             return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
         except ThrottledError as error:

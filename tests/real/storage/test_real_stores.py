@@ -10,7 +10,8 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import StorageError
-from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
+from lakesweep.storage.values import DeleteTerms
 from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
 from lakesweep.testing.store_contract import (
     DeletingContract,
@@ -140,6 +141,23 @@ class TestAzurite(FullContract, RefusalContract, DenialContract):
     @pytest.fixture
     def store_denied(self, azurite_container: Location) -> ObjectStore:
         return open_store(azurite_container, StorageOptions(azure_account_key="bm90LXRoZS1rZXk="))
+
+    def test_only_the_version_that_was_looked_at_is_deleted(self, store: ObjectStore) -> None:
+        """The etag goes with the delete, for odd-looking names, too; an absent blob is told."""
+        keys = ["a b+%c", "ä/ö~(1).parquet", "same"]
+        etags = {key: store.write(key, b"1").etag or "" for key in keys}
+        store.write("a b+%c", b"2")
+        store.write("plain", b"1")
+        terms = DeleteTerms(etags={**etags, "absent": '"0x1"'})
+        outcomes = store.backend.delete([*keys, "plain", "absent"], terms)
+        assert [o.status for o in outcomes] == [
+            DeleteStatus.CHANGED,
+            DeleteStatus.GONE,
+            DeleteStatus.GONE,
+            DeleteStatus.GONE,
+            DeleteStatus.ALREADY_ABSENT,
+        ]
+        assert keys_of(store) == ["a b+%c"]
 
     def test_odd_keys_are_listed_unchanged_and_told_apart(
         self, azurite: AzuriteServer, store: ObjectStore
