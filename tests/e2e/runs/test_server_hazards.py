@@ -25,6 +25,7 @@ from lakesweep.testing.trouble import (
     MeddlingTransport,
     Send,
     as_a_real_server,
+    edited_answer,
     route_of,
 )
 
@@ -97,13 +98,35 @@ def test_6_6_3_branch_deleted_mid_scan_makes_the_list_be_taken_again(make_scene:
             return send(request)
         scene.user.drop_branch("short-lived")
         response = send(request)
-        without_addresses(scene, response, set(scene.live.values()))
-        return response
+        folder = f"{UNCOMMITTED}{response.json()['run_id']}/uncommitted/"
+        scene.store.delete_many([key for key in scene.present_keys() if key.startswith(folder)])
+        return edited_answer(response, gc_uncommitted_location="")
 
     collected(scene, as_a_real_server(drop))
     assert prepared > 2, "once again for the mark, and once for the sweep"
     assert not scene.left()
     scene.assert_nothing_else_gone()
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_branches_that_come_and_go_during_every_list_stop_nobody(
+    make_scene: MakeScene, is_real: bool
+) -> None:
+    """CI makes a branch for every build and deletes it again."""
+    scene = make_scene()
+    names = [f"ci-{number}" for number in range(12)]
+    for name in names:
+        scene.user.branch(name, "main")
+
+    def drop(request: httpx.Request, send: Send) -> httpx.Response:
+        if route_of(request) == PREPARE:
+            scene.user.drop_branch(names.pop())
+        return send(request)
+
+    collected(scene, as_a_real_server(drop) if is_real else MeddlingTransport(drop))
+    assert not scene.left()
+    scene.assert_nothing_else_gone()
+    assert len(names) == 10, "one list for the mark, one for the sweep"
 
 
 @pytest.mark.parametrize("rows", ["none", "one"])

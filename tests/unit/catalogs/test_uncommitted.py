@@ -156,7 +156,7 @@ def test_a_branch_that_lives_between_two_pages_is_noticed(fake, store, normalise
 
     fake.overrides[PREPARE] = come_and_go
     prepare_all_pages(fake.client(), store, "repo", normaliser)
-    assert len(answered) == 3 + 3
+    assert len(answered) == 3 + 1, "the page during which it went is taken again"
 
 
 def test_branches_that_keep_going_away_are_refused(fake, store, normaliser):
@@ -171,7 +171,56 @@ def test_branches_that_keep_going_away_are_refused(fake, store, normaliser):
     with pytest.raises(UnsafeToSweepError) as caught:
         prepare_all_pages(fake.client(), store, "repo", normaliser)
     assert caught.value.kind == "branches-vanish"
-    assert len(fake.branches) == 10 - 3
+    assert len(fake.branches) == 10 - 5
+
+
+def test_page_with_rows_is_whole_though_branches_go_away(fake, store, normaliser):
+    """A server that loses rows calls the page empty; CI that deletes a branch during every page stops nobody."""
+    fake.branches = heads("main", *(f"ci-{n}" for n in range(10)))
+    fake.uncommitted_pages = [[rows("data/s/a")], [rows("data/s/b")], [rows("data/s/c")]]
+
+    def delete_one(request):
+        fake.branches.pop()
+        return fake.answer(request)
+
+    fake.overrides[PREPARE] = delete_one
+    found = prepare_all_pages(fake.client(), store, "repo", normaliser)
+    assert addresses(store, found) == ["data/s/a", "data/s/b", "data/s/c"]
+    assert len(fake.branches) == 11 - 3
+
+
+def test_empty_page_in_the_middle_is_taken_again_at_its_token(fake, store, normaliser):
+    """Only that page: the run goes on, and what came before it counts."""
+    fake.branches = heads("main", "ci")
+    fake.uncommitted_pages = [[rows("data/s/a")], [rows("data/s/b")], [rows("data/s/c")]]
+    answered = []
+
+    def lose_the_second(request):
+        answered.append(request.content)
+        if len(answered) == 2:
+            fake.branches = heads("main")
+            return httpx.Response(201, json={"run_id": RUN_ID, "gc_uncommitted_location": ""})
+        return fake.answer(request)
+
+    fake.overrides[PREPARE] = lose_the_second
+    found = prepare_all_pages(fake.client(), store, "repo", normaliser)
+    assert addresses(store, found) == ["data/s/a", "data/s/b", "data/s/c"]
+    assert answered[1] == answered[2]
+    assert len(answered) == 4
+
+
+def test_counts_prove_an_empty_page_whole_though_branches_go_away(fake, store, normaliser):
+    """The embedded lake says that it wrote nothing."""
+    fake.branches = heads("main", "ci-0", "ci-1")
+
+    def delete_one(request):
+        fake.branches.pop()
+        return page(request, fake, rows_written=0, total_rows=0)
+
+    fake.overrides[PREPARE] = delete_one
+    found = prepare_all_pages(fake.client(), store, "repo", normaliser)
+    assert (found.pages, found.rows_promised) == (1, 0)
+    assert len(fake.branches) == 3 - 1, "the page was taken once"
 
 
 def test_rows_promised_must_be_rows_read(fake, store, normaliser):

@@ -23,7 +23,7 @@ __all__ = ["UncommittedList", "prepare_all_pages", "read_uncommitted_list"]
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 3
+_TRIES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +56,14 @@ def prepare_all_pages(
 ) -> UncommittedList:
     """Have the server write its list, page after page, and find the files.
 
-    A real server that meets a branch deleted under its hands may drop the rows of the whole page. So when a branch
-    went away meanwhile, the list is taken again, and after `tries` times refused.
+    A real server that meets a branch deleted under its hands may drop the rows of the whole page and call it empty. So
+    an empty page during which a branch went away is taken again, and after `tries` times refused.
 
     Raises:
         UnsafeToSweepError: the list is not complete, or it can't be told whether it is.
     """
-    for attempt in range(1, tries + 1):
-        watch = _BranchWatch(client, repository)
-        pages = _all_pages(client, repository, watch)
-        if not watch.vanished:
-            return _found_files(store, repository, normaliser, pages)
-        logger.warning(
-            "repo#%s run#%s branches %s went away while the server listed them (try %d of %d)",
-            repository,
-            pages[0].run_id,
-            ", ".join(sorted(watch.vanished)[:5]),
-            attempt,
-            tries,
-        )
-    raise UnsafeToSweepError(
-        f"The uncommitted list of {repository} was taken {tries} times, and each time a branch was deleted meanwhile, "
-        "which makes a server lose rows. Nothing was deleted. Run again when branches are not being deleted.",
-        kind="branches-vanish",
-    )
+    pages = _all_pages(client, repository, tries)
+    return _found_files(store, repository, normaliser, pages)
 
 
 def read_uncommitted_list(store: ObjectStore, found: UncommittedList) -> Iterator[pa.Table]:
@@ -96,29 +80,52 @@ def read_uncommitted_list(store: ObjectStore, found: UncommittedList) -> Iterato
 
 
 class _BranchWatch:
-    """Looks at the branches before, between and after pages, and remembers those that went away."""
+    """Looks at the branches before, between and after pages, and tells which went away."""
 
     def __init__(self, client: LakeFSClient, repository: str) -> None:
         self._client = client
         self._repository = repository
         self._last_seen = self._branches()
-        self.vanished: set[BranchId] = set()
 
-    def look(self) -> None:
-        now = self._branches()
-        self.vanished |= self._last_seen - now
-        self._last_seen = now
+    def look(self) -> set[BranchId]:
+        """Branches that went away since the last look."""
+        before, self._last_seen = self._last_seen, self._branches()
+        return before - self._last_seen
 
     def _branches(self) -> set[BranchId]:
         return {head.id for head in self._client.branches(self._repository)}
 
 
-def _all_pages(
-    client: LakeFSClient, repository: str, watch: _BranchWatch
-) -> list[PrepareUncommittedWire]:
-    pages = [client.prepare_uncommitted(repository)]
+def _whole_page(
+    client: LakeFSClient, repository: str, watch: _BranchWatch, token: str | None, tries: int
+) -> PrepareUncommittedWire:
+    """The page at a token (the first one, of a new run, without). A token may be used again: it names a place."""
+    for attempt in range(1, tries + 1):
+        page = client.prepare_uncommitted(repository, token)
+        vanished = watch.look()
+        # A count of rows proves the page whole, and a page that was written has all its rows.
+        if not vanished or page.rows_written is not None or page.gc_uncommitted_location:
+            return page
+        logger.warning(
+            "repo#%s run#%s branches %s went away while the server listed them (try %d of %d)",
+            repository,
+            page.run_id,
+            ", ".join(sorted(vanished)[:5]),
+            attempt,
+            tries,
+        )
+    raise UnsafeToSweepError(
+        f"A page of the uncommitted list of {repository} was taken {tries} times, and each time it was empty and a branch "
+        "was deleted meanwhile, which makes a server lose rows. Nothing was deleted. Run again when fewer branches are "
+        "being deleted.",
+        kind="branches-vanish",
+    )
+
+
+def _all_pages(client: LakeFSClient, repository: str, tries: int) -> list[PrepareUncommittedWire]:
+    watch = _BranchWatch(client, repository)
+    pages = [_whole_page(client, repository, watch, None, tries)]
     tokens: set[str] = set()
-    watch.look()
     while token := pages[-1].continuation_token:
         if token in tokens:
             # Seen on a real server whose page interval is shorter than its first row takes.
@@ -129,7 +136,7 @@ def _all_pages(
                 kind="token-repeats",
             )
         tokens.add(token)
-        page = client.prepare_uncommitted(repository, token)
+        page = _whole_page(client, repository, watch, token, tries)
         if page.run_id != pages[0].run_id:
             raise UnsafeToSweepError(
                 f"The server went on with run {page.run_id} while it listed what is uncommitted in {repository}, but "
@@ -137,7 +144,6 @@ def _all_pages(
                 kind="run-changed",
             )
         pages.append(page)
-        watch.look()
     return pages
 
 
