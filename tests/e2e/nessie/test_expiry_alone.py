@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
 from lakesweep.runs.nessie.expire import expire
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.runs.work.parts import read_part
+from lakesweep.storage import open_store
 from lakesweep.testing.fake_nessie import table
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.nessie_scene import NessieScene
@@ -73,7 +75,16 @@ def test_a_file_outside_every_base_location_is_not_deleted_by_any_part(
         rows = [
             row for b in read_part(store.read(part), FILE_SCHEMA, part) for row in b.to_pylist()
         ]
-        rows[0]["uri"] = outside
+        # Size, time and etag are those of the file, so that it is not kept as one that was written anew.
+        found = open_store(Location.parse(scene.uri("elsewhere")), scene.storage).stat(
+            "file.parquet"
+        )
+        rows[0] = {
+            "uri": outside,
+            "size_bytes": found.size,
+            "last_modified": found.last_modified,
+            "etag": found.etag,
+        }
         written = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_pylist(rows, schema=FILE_SCHEMA), written)
         store.write(part, written.getvalue().to_pybytes())
