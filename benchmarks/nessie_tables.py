@@ -107,7 +107,8 @@ class TableWriter:
     ) -> TableState:
         name = before.name
         manifest_list = self._write_list(name, snapshot_id, manifests)
-        newest = _snapshot_json(len(before.snapshots), snapshot_id, manifest_list)
+        files = sum(len(list(manifest.live_files)) for manifest in manifests)
+        newest = _snapshot_json(len(before.snapshots), snapshot_id, manifest_list, files)
         snapshots = (*before.snapshots, newest)
         earlier = before.earlier
         if before.metadata_location:
@@ -198,12 +199,11 @@ class TableWriter:
         return str(uuid.UUID(int=self._random.getrandbits(128), version=4))
 
 
-def _snapshot_json(number: int, snapshot_id: int, manifest_list: str) -> str:
+def _snapshot_json(number: int, snapshot_id: int, manifest_list: str, files: int) -> str:
     """A snapshot with a summary as long as Spark's."""
     counts = (
         *("added-data-files", "added-records", "added-files-size", "changed-partition-count"),
-        *("total-records", "total-files-size", "total-data-files", "total-delete-files"),
-        *("total-position-deletes", "total-equality-deletes"),
+        *("total-records", "total-files-size", "total-position-deletes", "total-equality-deletes"),
     )
     fields = {
         "sequence-number": number + 1,
@@ -213,6 +213,8 @@ def _snapshot_json(number: int, snapshot_id: int, manifest_list: str) -> str:
             "operation": "append",
             "spark.app.id": "local-1700000000000",
             **{name: str(1000 + number) for name in counts},
+            # The collector counts these after.
+            **{"total-data-files": str(files), "total-delete-files": "0"},
             "engine-name": "spark",
             "engine-version": "3.5.6",
             "app-id": "local-1700000000000",
