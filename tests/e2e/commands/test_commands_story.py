@@ -88,6 +88,13 @@ def test_mark_backup_sweep_restore(
     shell.run("runs", "forget", "afternoon", later["run_id"])
     assert not list((repo.folder / "_lakefs/retention/gc/addresses/mark_id=m2").glob("*"))
     shell.run("runs", "show", "afternoon", later["run_id"], status=2)
+    would = shell.json("runs", "prune", "afternoon", "--keep-runs", "1", "--dry-run")
+    assert would["dry_run"] is True
+    assert shell.json("runs", "prune", "afternoon", "--keep-runs", "1")["runs"] == would["runs"]
+    left = {run["run_id"] for run in shell.json("runs", "list", "afternoon")["runs"]}
+    assert left
+    assert not left & set(would["runs"])
+    assert "0 runs" in shell.run("runs", "prune", "afternoon", "--keep-runs", "1")
 
 
 def test_gc_in_one_go_with_a_backup(
