@@ -59,6 +59,8 @@ def test_the_seeds_commands_one_after_another(
 
     The mark runs in Tokyo and the sweep in Los Angeles; the original then lists files that are too young.
     """
+    for branch in ("dev", "rel-1"):
+        scene.nessie.create_branch(branch)  # empty: a policy must name what exists
     orders = scene.table("orders")
     first = orders.append("a.parquet", "b.parquet")
     second = orders.remove("a.parquet")

@@ -53,6 +53,7 @@ def _ours(scene: Scene) -> set[str]:
     return {key for key in scene.present_keys() if key.startswith("_lakefs/")}
 
 
+@pytest.mark.timeout(600)  # a hundred runs
 def test_after_a_hundred_runs_there_are_no_more_files_than_after_fifty(
     make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
