@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lakesweep.formats.xid import new_xid
 from lakesweep.runs.paths import EVENTS, events_folder
 from lakesweep.runs.saved import EVENT_FILE, event_files
-from lakesweep.runs.work.parts import PartWriter, read_addresses
+from lakesweep.runs.work.parts import EVENT_SCHEMA, PartWriter, read_addresses, read_events
 from lakesweep.runs.work.references import RESTORED
 from lakesweep.storage import ObjectStore
 
@@ -24,7 +24,6 @@ __all__ = ["compact_deletions", "small_deletion_files"]
 
 MOST_SMALL_FILES = 50
 _SMALL_BYTES = 8_000_000
-_SCHEMA = pa.schema([pa.field("address", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +57,12 @@ def compact_deletions(store: ObjectStore, unfinished: Collection[str], at: datet
         if event.kind == RESTORED
     ]
     folder = events_folder(max(d.order for d in small), "gone", f"compacted-{new_xid(at)}")
-    writer = PartWriter(store, folder, "gone", _SCHEMA)
+    writer = PartWriter(store, folder, "gone", EVENT_SCHEMA)
     for deletions in small:
         later = [c for order, found in restored if order >= deletions.order for c in found.chunks]
-        for addresses in _addresses(store, deletions.key):
-            came_back = pc.is_in(addresses, pa.chunked_array(later, pa.string()).combine_chunks())
-            kept = addresses.filter(pc.invert(came_back))
-            writer.add(pa.RecordBatch.from_arrays([kept], schema=_SCHEMA))
+        came_back = pa.chunked_array(later, pa.string()).combine_chunks()
+        for rows in read_events(store.read(deletions.key), deletions.key):
+            writer.add(rows.filter(pc.invert(pc.is_in(rows.column("address"), came_back))))
     writer.close()
     # Last: until then a deletion is told twice, which is no more than once.
     store.delete_many([deletions.key for deletions in small])

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.tables import open_parquet
 from lakesweep.runs.paths import RunId
 from lakesweep.runs.saved import event_files
 from lakesweep.runs.work.deleting import ALREADY_GONE, DELETED
+from lakesweep.runs.work.parts import EVENT_SCHEMA, read_events
 from lakesweep.runs.work.references import GONE
 from lakesweep.storage import ObjectStore
 
@@ -33,16 +33,10 @@ def count_deleted_by_us(store: ObjectStore, run_id: RunId) -> int:
 
 
 def _hashes(store: ObjectStore, key: str, outcomes: Collection[str | None]) -> Hashes:
-    """The addresses of an event's rows with these outcomes; None stands for files that tell of no outcome."""
+    """The addresses of an event's rows with these outcomes; None stands for rows that tell of no outcome."""
     try:
-        rows = open_parquet(store.read(key)).read()
-    except (ObjectNotFoundError, FormatError, pa.ArrowException):
+        rows = pa.Table.from_batches(read_events(store.read(key), key), schema=EVENT_SCHEMA)
+    except (ObjectNotFoundError, FormatError):
         return np.empty(0, np.uint64)  # it only words a note, so nothing is claimed
-    if "outcome" in rows.schema.names:
-        wanted = [outcome for outcome in outcomes if outcome is not None]
-        rows = rows.filter(
-            pc.is_in(rows.column("outcome"), value_set=pa.array(wanted, pa.string()))
-        )
-    elif None not in outcomes:
-        return np.empty(0, np.uint64)
-    return hash_addresses(rows.column("address"))
+    wanted = pa.array(list(outcomes), pa.string())
+    return hash_addresses(rows.filter(pc.is_in(rows.column("outcome"), wanted)).column("address"))

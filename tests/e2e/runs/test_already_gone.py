@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pyarrow as pa
+import pytest
 
 from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.runs import compaction
 from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.paths import RunId, events_folder
 from lakesweep.runs.request import SweepRequest
@@ -39,6 +41,18 @@ def test_what_our_own_run_deleted_is_told_from_what_somebody_else_did(scene: Sce
     first, second = scene.mark(), scene.mark()
     lose(scene, "orphan-0", "expired-1")
     assert NOTE.format(2, 0, 2) in notes_of_sweep(scene, first.mark_id)
+    assert NOTE.format(6, 4, 2) in notes_of_sweep(scene, second.mark_id)
+
+
+def test_deletions_that_were_written_together_tell_who_deleted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody else deleted is not taken for our own because its file became part of another."""
+    first, second = scene.mark(), scene.mark()
+    lose(scene, "orphan-0", "expired-1")
+    notes_of_sweep(scene, first.mark_id)
+    monkeypatch.setattr(compaction, "MOST_SMALL_FILES", 0)
+    assert compaction.compact_deletions(scene.store, set(), scene.lake.clock.now)
     assert NOTE.format(6, 4, 2) in notes_of_sweep(scene, second.mark_id)
 
 

@@ -17,6 +17,8 @@ from lakesweep.storage import ObjectStore
 
 ROWS_PER_PART = 500_000
 
+EVENT_SCHEMA = pa.schema([pa.field("address", pa.string()), pa.field("outcome", pa.string())])
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -97,6 +99,23 @@ def read_addresses(data: bytes, what: str) -> Iterator[pa.Array]:
         column = "address" if "address" in file.schema_arrow.names else "physical_address"
         for batch in _batches(file, [column]):
             yield batch.column(column).cast(pa.string())
+
+
+def read_events(data: bytes, what: str) -> Iterator[pa.RecordBatch]:
+    """The rows of an event file as `EVENT_SCHEMA`; the outcome is null in files that tell of none."""
+    with named_damage(what), _unreadable_is_damage():
+        file = open_parquet(data)
+        names = [name for name in EVENT_SCHEMA.names if name in file.schema_arrow.names]
+        for batch in _batches(file, names):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column(field.name).cast(field.type)
+                    if field.name in names
+                    else pa.nulls(batch.num_rows, field.type)
+                    for field in EVENT_SCHEMA
+                ],
+                schema=EVENT_SCHEMA,
+            )
 
 
 def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
