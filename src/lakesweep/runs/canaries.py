@@ -34,7 +34,7 @@ _STAGED = 920
 _MORE_PAGES = 100
 # What lies behind those pages is looked at in so many random places.
 _JUMPS = 20
-_PLACES = 40  # in commits
+_PLACES = 10  # in the commit at a head, at most
 _IN_FLIGHT = 16
 _LAST_ASCII = 0x7E
 
@@ -162,7 +162,7 @@ def _take_committed(
     heads = sorted({head.commit_id: f"{head.id}@" for head in branches}.values())
     if not heads or budget <= 0:
         return []
-    chosen = chance.sample(heads, min(len(heads), _PLACES, budget))
+    chosen = chance.sample(heads, min(len(heads), budget))
     share = budget // len(chosen)
     seeds = [chance.random() for _ in chosen]
 
@@ -184,13 +184,14 @@ def _random_entries(
         except CatalogNotFoundError:
             return []  # the branch went away
 
-    places = max(1, min(amount // 10, _PLACES // 4))
-    found: dict[str, ObjectStatsWire] = {e.path: e for e in entries("", amount // places)}
+    places = max(2, min(amount // 10, _PLACES))
+    limit = max(1, amount // places)
+    found: dict[str, ObjectStatsWire] = {e.path: e for e in entries("", limit)}
     # A first page that is not full is all there is.
-    for _ in range(places - 1 if len(found) == amount // places else 0):
+    for _ in range(places - 1 if len(found) == limit else 0):
         after = _place_behind(chance.choice(list(found)), chance)
-        found |= {e.path: e for e in entries(after, amount // places)}
-    return found.values()
+        found |= {e.path: e for e in entries(after, limit)}
+    return chance.sample(list(found.values()), min(len(found), amount))
 
 
 # -- both

@@ -154,6 +154,18 @@ def test_staged_and_committed_canaries_come_from_every_branch_and_from_anywhere(
     assert {c.path for c in take_canaries(big.context())} != {c.path for c in taken}
 
 
+def test_committed_canaries_come_from_every_head(scene: Scene) -> None:
+    """Also where there are many, and not the first path of each alone."""
+    for number in range(45):
+        scene.user.branch(f"b{number:02d}", "main")
+        for path in ("a", "m", "z"):
+            scene.user.upload(f"b{number:02d}", path)
+        scene.user.commit(f"b{number:02d}")
+    taken = [c for c in take_canaries(scene.context()) if c.ref.startswith("b")]
+    assert len({c.ref for c in taken}) == 45
+    assert {"m", "z"} <= {c.path for c in taken}
+
+
 def test_what_lies_behind_all_pages_is_looked_at_in_random_places(
     big: BigScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
