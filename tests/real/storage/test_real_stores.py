@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,6 +12,7 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import StorageError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
+from lakesweep.storage.clocks import store_time
 from lakesweep.storage.values import DeleteTerms
 from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
 from lakesweep.testing.store_contract import (
@@ -219,3 +221,14 @@ def test_an_azure_account_has_an_address_and_a_key_of_its_own(
     named = f"abfss://{azurite_container.container}@{azurite.account}.dfs.core.windows.net/t"
     store = open_store(Location.parse(named), StorageOptions(places=(own,)))
     assert store.read("file") == b"content"
+
+
+def test_azure_and_google_date_their_answers(
+    azurite_container: Location, azurite: AzuriteServer, fake_gcs: FakeGcsServer
+) -> None:
+    """No credentials are needed for it: a refusal has a date, too."""
+    google = open_store(Location.parse("gs://lake"), StorageOptions(gcs_endpoint=fake_gcs.url))
+    for store in (open_store(azurite_container, StorageOptions()), google):
+        time = store_time(store)
+        assert time is not None
+        assert abs(time - datetime.now(UTC)) < timedelta(minutes=5)

@@ -1,4 +1,4 @@
-"""Credentials that are given as they are: a role to take on, a Google token. What reaches the wire is what counts."""
+"""What reaches the wire: a role that is taken on, a Google token as it is, and no credentials where only a clock is asked."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError, ObjectNotFoundError
 from lakesweep.storage import StorageOptions, open_store
+from lakesweep.storage.clocks import store_time
 from lakesweep.storage.s3_client import S3Client
 
 _ROLE = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
@@ -33,7 +34,8 @@ def listening(status: int, content: str) -> Iterator[tuple[str, list[tuple[str, 
             self.send_response(status)
             self.send_header("content-length", str(len(content.encode())))
             self.end_headers()
-            self.wfile.write(content.encode())
+            if self.command != "HEAD":
+                self.wfile.write(content.encode())
 
         do_POST = do_HEAD = do_GET
 
@@ -102,3 +104,19 @@ def test_a_google_token_is_sent_as_it_is() -> None:
         with pytest.raises(ObjectNotFoundError):
             open_store(Location.parse("gs://lake"), options).read("x")
     assert {authorization for authorization, _ in came} == {"Bearer ya29.token"}
+
+
+@pytest.mark.parametrize(
+    ("uri", "option"),
+    [("abfss://c@acme.dfs.core.windows.net/t", "azure_endpoint"), ("gs://lake/t", "gcs_endpoint")],
+)
+def test_a_refusal_tells_the_time_too(uri: str, option: str) -> None:
+    """Azure and Google date every answer; they are asked without the credentials that the options have."""
+    with listening(403, "") as (address, came):
+        options = StorageOptions(azure_account_key="a2V5", gcs_token="hush").with_values(
+            {option: address}
+        )
+        time = store_time(open_store(Location.parse(uri), options))
+    assert time is not None
+    assert abs(time - datetime.now(UTC)) < timedelta(minutes=5)
+    assert [authorization for authorization, _ in came] == [""]
