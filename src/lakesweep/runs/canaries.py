@@ -199,9 +199,11 @@ def _random_entries(
 
 def _place_behind(path: str, chance: Random) -> str:
     """An offset somewhere behind a path, near or far: the path cut at random, and there a greater character."""
-    at = chance.randrange(len(path))
+    # A cut near the front soon leads behind the last path, so cuts near the end are likelier.
+    at = max(chance.randrange(len(path)), chance.randrange(len(path)))
     least = ord(path[at])
-    return path[:at] + chr(chance.randint(least, max(least, _LAST_ASCII)))
+    greater = chance.randint(least + 1, _LAST_ASCII) if least < _LAST_ASCII else least
+    return path[:at] + chr(greater)
 
 
 def _look_up(context: RunContext, ref: str, path: str) -> Canary | None:
