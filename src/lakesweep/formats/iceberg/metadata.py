@@ -64,7 +64,6 @@ class MetadataFiles:
     """Live files named by the metadata itself. The metadata file is live too; lists and manifests name further ones."""
 
     snapshots: tuple[SnapshotFiles, ...] = ()
-    others: tuple[str, ...] = ()  # statistics; they name nothing
     is_doubtful: bool = False  # a snapshot that was asked for is not listed, so all that are count
 
     @property
@@ -131,7 +130,7 @@ def read_view_metadata(data: bytes, what: str) -> ViewMetadata:
 def files_of(
     metadata: TableMetadata, snapshot_id: int, *, all_snapshots: bool = False
 ) -> MetadataFiles:
-    """The files of the snapshots that are live, and all statistics files that the metadata lists.
+    """The files of the snapshots that are live. Statistics files are live whatever snapshot they are of.
 
     Live are the snapshot that the catalog names and the metadata's current one, since readers ask for either. Where
     one of the two is not listed, nobody knows which snapshot is meant, and every listed one is live.
@@ -155,7 +154,7 @@ def files_of(
     live = tuple(one for one in metadata.snapshots if one.snapshot_id in wanted)
     is_doubtful = len(live) < len(wanted) and bool(metadata.snapshots)
     snapshots = metadata.snapshots if all_snapshots or is_doubtful else live
-    return MetadataFiles(snapshots, _distinct(metadata.statistics), is_doubtful)
+    return MetadataFiles(snapshots, is_doubtful)
 
 
 def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:

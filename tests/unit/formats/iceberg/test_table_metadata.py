@@ -78,10 +78,9 @@ def test_the_named_and_the_current_snapshot_are_live_and_all_statistics() -> Non
     seven, eight = (f"{LOCATION}/metadata/snap-{id_}.avro" for id_ in (7, 8))
     assert files_of(metadata, 7).manifest_lists == (seven, eight)
     assert files_of(metadata, -1) == files_of(metadata, 8)
-    assert files_of(metadata, 8) == MetadataFiles(
-        (SnapshotFiles(8, eight),),
-        tuple(f"{LOCATION}/metadata/{name}" for name in ("7.stats", "8.stats", "8.parquet")),
-    )
+    assert files_of(metadata, 8) == MetadataFiles((SnapshotFiles(8, eight),))
+    named = ("7.stats", "8.stats", "8.parquet")
+    assert metadata.statistics == tuple(f"{LOCATION}/metadata/{name}" for name in named)
 
 
 @pytest.mark.parametrize(("snapshot_id", "current"), [(404, 8), (0, 8), (7, 404), (-1, None)])
@@ -98,10 +97,11 @@ def test_where_a_snapshot_is_not_listed_every_listed_one_is_live(
 def test_all_snapshots_may_be_kept() -> None:
     """Every snapshot that the metadata still lists, whatever the content names."""
     data = table_metadata(LOCATION, [*LISTS, EMBEDDED], version=1, current=8, **STATISTICS)
-    files = files_of(read_table_metadata(data, "t"), 404, all_snapshots=True)
+    metadata = read_table_metadata(data, "t")
+    files = files_of(metadata, 404, all_snapshots=True)
     assert files.manifest_lists == tuple(one["manifest-list"] for one in LISTS)
     assert files.manifests == tuple(EMBEDDED["manifests"])
-    assert len(files.others) == 3
+    assert len(metadata.statistics) == 3
 
 
 def test_a_table_without_snapshots_has_only_its_metadata() -> None:
