@@ -105,14 +105,7 @@ class AzureBackend(CloudBackend):
     ) -> Iterator[Page]:
         root, options = self._root, self._options
         endpoint = self._endpoint
-
-        def ask_for_token() -> str:
-            found = azure_token(options)
-            if found is None:
-                raise error
-            return found
-
-        token = KeptToken(ask_for_token)
+        token = KeptToken(lambda: azure_token(options))
 
         def authorise(query: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
             url = with_query(f"{endpoint}/{root.container}", query)

@@ -22,6 +22,7 @@ _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"
 _GOOGLE_SCOPE = "https://www.googleapis.com/auth/devstorage.read_only"
 _GOOGLE_OWN = "/computeMetadata/v1/instance/service-accounts/default/token"
 _AZURE_SCOPE = "https://storage.azure.com/.default"
+_AZURE_OWN = "http://169.254.169.254/metadata/identity/oauth2/token"
 _JWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 # Tokens live for an hour or so. A long listing asks for a new one in time.
@@ -62,10 +63,11 @@ def google_token(options: StorageOptions) -> str:
     return _answered(urllib.request.Request(where, urlencode(form).encode()))
 
 
-def azure_token(options: StorageOptions) -> str | None:
-    """A token for a registered application, by its secret or its federated token; None for other credentials."""
-    if not (options.azure_tenant_id and options.azure_client_id):
-        return None
+def azure_token(options: StorageOptions) -> str:
+    """A token for a registered application, by its secret or its federated token, else for the machine's own identity."""
+    has_proof = options.azure_client_secret or options.azure_federated_token_file
+    if not (options.azure_tenant_id and options.azure_client_id and has_proof):
+        return _answered(_asking_for_own_identity(options))
     form = {
         "grant_type": "client_credentials",
         "client_id": options.azure_client_id,
@@ -73,16 +75,24 @@ def azure_token(options: StorageOptions) -> str | None:
     }
     if options.azure_client_secret:
         form["client_secret"] = options.azure_client_secret
-    elif options.azure_federated_token_file:
-        form["client_assertion_type"] = _ASSERTION
-        form["client_assertion"] = (
-            Path(options.azure_federated_token_file).read_text("utf-8").strip()
-        )
     else:
-        return None
+        file = Path(options.azure_federated_token_file or "")
+        form["client_assertion_type"] = _ASSERTION
+        form["client_assertion"] = file.read_text("utf-8").strip()
     authority = os.environ.get("AZURE_AUTHORITY_HOST", "https://login.microsoftonline.com")
     where = f"{authority.rstrip('/')}/{options.azure_tenant_id}/oauth2/v2.0/token"
     return _answered(urllib.request.Request(where, urlencode(form).encode()))
+
+
+def _asking_for_own_identity(options: StorageOptions) -> urllib.request.Request:
+    """The question for a managed identity: to the service that the environment names, else to the machine's own."""
+    query = {"api-version": "2019-08-01", "resource": _AZURE_SCOPE.removesuffix("/.default")}
+    if options.azure_client_id:
+        query["client_id"] = options.azure_client_id
+    where = os.environ.get("IDENTITY_ENDPOINT") or _AZURE_OWN
+    proof = os.environ.get("IDENTITY_HEADER")
+    headers = {"Metadata": "true", **({"X-Identity-Header": proof} if proof else {})}
+    return urllib.request.Request(f"{where}?{urlencode(query)}", headers=headers)
 
 
 def _google_key(options: StorageOptions) -> Mapping[str, Any] | None:

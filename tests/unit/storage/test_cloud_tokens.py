@@ -121,7 +121,7 @@ def test_a_machine_of_googles_has_a_token_of_its_own(
 def test_an_application_of_azures_has_a_secret_or_a_federated_token(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Anything else is left to obstore."""
+    """Both are sent to the tenant's own address."""
     file = tmp_path / "federated"
     file.write_text("assertion\n")
     known = {"azure_tenant_id": "tenant", "azure_client_id": "app"}
@@ -131,10 +131,21 @@ def test_an_application_of_azures_has_a_secret_or_a_federated_token(
         assert (
             azure_token(StorageOptions(**known, azure_federated_token_file=str(file))) == "token-2"
         )
-        assert azure_token(StorageOptions(**known)) is None
     assert came[0]["path"] == "/tenant/oauth2/v2.0/token"
     assert came[0]["client_secret"] == "s"
     assert came[1]["client_assertion"] == "assertion"
+
+
+def test_a_machine_of_azures_has_an_identity_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where neither a key nor an application is given; the client id says which of several identities is meant."""
+    with tokens() as (url, came):
+        monkeypatch.setenv("IDENTITY_ENDPOINT", f"{url}/identity")
+        monkeypatch.setenv("IDENTITY_HEADER", "proof")
+        assert azure_token(StorageOptions(azure_client_id="mine")) == "token-1"
+    where, _, query = came[0]["path"].partition("?")
+    asked = {name: values[0] for name, values in parse_qs(query).items()}
+    assert where == "/identity"
+    assert (asked["resource"], asked["client_id"]) == ("https://storage.azure.com", "mine")
 
 
 def test_a_token_that_is_not_given_is_a_denial(monkeypatch: pytest.MonkeyPatch) -> None:

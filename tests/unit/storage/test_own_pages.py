@@ -194,10 +194,3 @@ def test_pages_are_asked_for_with_a_token_where_there_is_no_key(
         monkeypatch.setattr("lakesweep.storage.gcs._base_url", lambda _: url)
         assert own_keys(open_store(Location.parse("gs://c/r"), StorageOptions())) == [*MANY, "n//x"]
     assert len(asked) == 2
-
-
-def test_with_credentials_that_only_obstore_can_use_the_odd_key_is_told() -> None:
-    """Nothing is listed in part."""
-    store = open_store(Location.parse("https://acc.blob.core.windows.net/c/r"), StorageOptions())
-    with pytest.raises(UnsupportedStoreError, match="can't be carried"):
-        own_keys(store)
