@@ -9,6 +9,7 @@ import http.client
 import shutil
 import urllib.parse
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
@@ -76,10 +77,11 @@ class AzuriteServer(ServerProcess):
         digest = hmac.digest(key, to_sign.encode(), hashlib.sha256)
         signature = base64.b64encode(digest).decode()
         # Not urllib, which would make another path of an odd one.
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         headers |= {"Authorization": f"SharedKey {self.account}:{signature}"}
-        connection.request("PUT", f"/{self.account}{path}?{query}", data, headers)
-        reply = connection.getresponse()
+        target = f"/{self.account}{path}?{query}"
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+            connection.request("PUT", target, data, headers)
+            reply = connection.getresponse()
+            content = reply.read()
         if reply.status != http.client.CREATED:
-            raise OSError(f"Azurite answered {reply.status}: {reply.read()[:200]!r}")
-        connection.close()
+            raise OSError(f"Azurite answered {reply.status}: {content[:200]!r}")
