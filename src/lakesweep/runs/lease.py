@@ -296,11 +296,15 @@ class NoLease(Lease):
 
 
 def _process_space() -> str:
-    """This host, and within it the boot and the process namespace that make a process id mean something."""
+    """This host, and within it the boot, the process namespace and the user by which processes can be told.
+
+    One user can't see the environment of another's processes, and so not whether tasks of a dead run are left.
+    """
     parts = [socket.gethostname()]
     try:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
         parts.append(os.readlink("/proc/self/ns/pid"))
+        parts.append(f"uid:{os.getuid()}")
     except OSError:
         # Not Linux: a host name alone can't tell containers apart, so no process is ever told to be dead.
         parts.append(uuid.uuid4().hex)

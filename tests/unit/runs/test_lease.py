@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -66,6 +67,17 @@ def test_lease_of_a_dead_driver_with_tasks_elsewhere_must_run_out(store: ObjectS
     wait(store, timedelta(minutes=16))
     with Lease(store, "repo", "gc") as taken:
         taken.assert_held()
+
+
+def test_lease_of_another_users_dead_run_must_run_out(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody but that user and root could see whether its tasks are left."""
+    leave_dead(store, uuid.uuid4().hex)
+    other = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    with pytest.raises(UnsafeToSweepError, match="its tasks may live"):
+        Lease(store, "repo", "gc").__enter__()
 
 
 def wait(store: ObjectStore, time: timedelta) -> None:
