@@ -58,11 +58,18 @@ def test_only_what_is_garbage_now_is_deleted(scene: Scene) -> None:
     assert any("swept already" in note for note in again.notes)
 
 
-def test_old_mark_that_failed_half_way_is_resumed_and_adds_up(scene: Scene) -> None:
+def test_old_mark_that_failed_half_way_is_resumed_and_adds_up(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Deleted, already gone and failed keys make up the whole mark, before and after the resume."""
     write_old_mark(scene, scene.garbage.values())
-    plan = FaultPlan(failed_deletes=0.6)
-    context = scene.context(wrap=lambda store: FaultyStore(store, 3, plan))
+    context = scene.context(wrap=lambda store: FaultyStore(store, 3, FaultPlan()))
+    stubborn = scene.garbage["orphan-0"]
+
+    def happens(self: object, kind: str, key: str, share: float) -> bool:
+        return kind == "failed-delete" and key == stubborn
+
+    monkeypatch.setattr(type(context.store.backend), "_happens", happens)
     with pytest.raises(PartlySweptError):
         run_sweep(context, FOLDER, SweepRequest())
     (begun,) = [run for run in list_runs(scene.store) if isinstance(run, RunRecord)]
