@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.copies import TrackedCopies
-from lakesweep.lake.dropped_tokens import DroppedTokens
-from lakesweep.lake.multipart import Multipart
-from lakesweep.lake.pending_uploads import PendingUploads
-from lakesweep.lake.repositories import Repositories
+from lakesweep.lake.objects.tracked_copies import TrackedCopies
+from lakesweep.lake.refs.repositories import Repositories
+from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.tasks import Tasks
+from lakesweep.lake.uploads.multipart import Multipart
+from lakesweep.lake.uploads.pending import PendingUploads
 
 
 class Housekeeping:

@@ -21,7 +21,7 @@ from lakesweep.formats.tables import (
     write_uncommitted,
 )
 from lakesweep.formats.xid import new_descending_xid, new_xid
-from lakesweep.lake.gc_uncommitted_file import UncommittedFile
+from lakesweep.lake.collection.uncommitted_file import UncommittedFile
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
 from lakesweep.runs.work.parts import PartWriter, read_addresses, read_part
 from lakesweep.storage import open_store

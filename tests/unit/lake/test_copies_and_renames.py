@@ -133,7 +133,7 @@ def _addresses_in(repo: LakeRepo, folder: str) -> set[str]:
 
 
 def _tiny_pages(monkeypatch: pytest.MonkeyPatch) -> LakeRepo:
-    monkeypatch.setattr("lakesweep.lake.gc_uncommitted._SCAN_ROWS", 1)
+    monkeypatch.setattr("lakesweep.lake.collection.uncommitted_list._SCAN_ROWS", 1)
     return LakeRepo(prepare_max_file_bytes=0).create()
 
 

@@ -12,7 +12,7 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
 from lakesweep.lake.errors import ForbiddenError, InvalidRequestError
-from lakesweep.lake.staged_values import encode_staged
+from lakesweep.lake.staging.staged_values import encode_staged
 from lakesweep.testing.lakes import LakeRepo
 
 
@@ -24,7 +24,7 @@ def repo() -> LakeRepo:
 @pytest.fixture
 def paged(monkeypatch: pytest.MonkeyPatch) -> LakeRepo:
     """A repository whose lists have one entry to a page."""
-    monkeypatch.setattr("lakesweep.lake.gc_uncommitted._SCAN_ROWS", 1)
+    monkeypatch.setattr("lakesweep.lake.collection.uncommitted_list._SCAN_ROWS", 1)
     return LakeRepo(prepare_max_file_bytes=0).create()
 
 
@@ -87,7 +87,7 @@ def test_pages_tell_their_rows_and_the_last_the_total(paged: LakeRepo) -> None:
 
 def test_page_ends_with_its_time(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow store makes more pages, each with some progress."""
-    monkeypatch.setattr("lakesweep.lake.gc_uncommitted._SCAN_ROWS", 2)
+    monkeypatch.setattr("lakesweep.lake.collection.uncommitted_list._SCAN_ROWS", 2)
     addresses = [repo.put(f"{n}") for n in range(5)]
     page_of = repo.kv.page
 

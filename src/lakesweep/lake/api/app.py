@@ -9,7 +9,10 @@ from fastapi import FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lakesweep.lake.api import (
+from lakesweep.lake.api.auth import Authenticator, RequireCredentials
+from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
+from lakesweep.lake.api.limits import LimitRequests, RequestLimits
+from lakesweep.lake.api.rest import (
     branches,
     commits,
     config,
@@ -25,11 +28,8 @@ from lakesweep.lake.api import (
     tags,
     unsupported,
 )
-from lakesweep.lake.api.auth import Authenticator, RequireCredentials
-from lakesweep.lake.api.dependencies import ApiState
-from lakesweep.lake.api.errors import install_error_handlers
-from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
-from lakesweep.lake.api.limits import LimitRequests, RequestLimits
+from lakesweep.lake.api.rest.dependencies import ApiState
+from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.streams import Transfers
 from lakesweep.lake.lake import Lake
 

@@ -6,7 +6,7 @@ import pytest
 
 import lakesweep.lake.errors as lake_errors
 from lakesweep.errors import StorageError, ThrottledError
-from lakesweep.lake.api.errors import STATUS_OF_ERROR, message_of, status_of
+from lakesweep.lake.api.rest.errors import STATUS_OF_ERROR, message_of, status_of
 
 LAKE_ERRORS = [getattr(lake_errors, name) for name in lake_errors.__all__ if name != "LakeError"]
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from lakesweep.lake.api.forms import form_boundary, open_form_content
+from lakesweep.lake.api.rest.forms import form_boundary, open_form_content
 
 BOUNDARY = b"b0undary"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi.routing import APIRoute
 
 from lakesweep.lake.api.app import _ROUTERS
-from lakesweep.lake.api.unsupported import UNSUPPORTED_OPERATIONS, router
+from lakesweep.lake.api.rest.unsupported import UNSUPPORTED_OPERATIONS, router
 
 
 def test_no_operation_is_both_supported_and_not() -> None:

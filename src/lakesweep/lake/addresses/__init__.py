@@ -1,0 +1,1 @@
+"""Where objects lie: slices of the namespace, and addresses outside it."""

@@ -1,0 +1,1 @@
+"""The REST API, as lakeFS's clients speak it."""

@@ -1,0 +1,109 @@
+"""What garbage collectors ask: retention rules, retained commits, uncommitted addresses, past heads."""
+
+from __future__ import annotations
+
+import math
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from lakesweep.domain.commits import BranchId, HeadMove
+from lakesweep.domain.rules import RetentionRules
+from lakesweep.lake.api.replies import json_reply, no_content
+from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
+from lakesweep.lake.api.rest.models import PrepareUncommittedBody, RulesBody
+from lakesweep.lake.api.rest.wire import (
+    Document,
+    list_document,
+    prepare_status_document,
+    prepared_commits_document,
+    uncommitted_document,
+)
+from lakesweep.lake.errors import InvalidRequestError
+
+router = APIRouter(prefix="/repositories/{repository}")
+
+
+@router.get("/settings/gc_rules")
+@router.get("/gc/rules")
+def get_rules(lake: LakeDep, repository: str) -> Response:
+    """The retention rules, under both of lakeFS's addresses."""
+    rules = lake.get_rules(repository)
+    return json_reply(
+        {
+            "default_retention_days": rules.default_retention_days,
+            "branches": [
+                {"branch_id": branch_id, "retention_days": days}
+                for branch_id, days in sorted(rules.branch_retention_days.items())
+            ],
+        }
+    )
+
+
+@router.put("/settings/gc_rules")
+@router.post("/gc/rules")
+def set_rules(lake: LakeDep, repository: str, body: RulesBody) -> Response:
+    """Set the retention rules."""
+    days = {BranchId(rule.branch_id): rule.retention_days for rule in body.branches}
+    if len(days) != len(body.branches):
+        raise InvalidRequestError("A branch has two rules; the rules were not changed.")
+    lake.set_rules(repository, RetentionRules(body.default_retention_days, days))
+    return no_content()
+
+
+@router.delete("/settings/gc_rules")
+@router.delete("/gc/rules")
+def delete_rules(lake: LakeDep, repository: str) -> Response:
+    """Remove the retention rules."""
+    lake.delete_rules(repository)
+    return no_content()
+
+
+@router.get("/gc/rules/set_allowed")
+def may_set_rules(lake: LakeDep, repository: str) -> Response:
+    """Whether the caller may set rules: everyone with credentials may."""
+    lake.get_repository(repository)
+    return no_content()
+
+
+@router.post("/gc/prepare_commits")
+def prepare_commits(lake: LakeDep, repository: str) -> Response:
+    """Write the list of retained commits."""
+    return json_reply(prepared_commits_document(lake.prepare_commits(repository)), 201)
+
+
+@router.post("/gc/prepare_commits/async")
+def start_prepare_commits(lake: LakeDep, repository: str) -> Response:
+    """Do so as a task."""
+    return json_reply({"id": lake.prepare_commits_start(repository)}, 202)
+
+
+@router.get("/gc/prepare_commits/status")
+def get_prepare_commits_status(lake: LakeDep, repository: str, id: str) -> Response:
+    """How far the task has come."""
+    return json_reply(prepare_status_document(lake.prepare_commits_status(repository, id)))
+
+
+@router.post("/gc/prepare_uncommited")
+def prepare_uncommitted(
+    lake: LakeDep, repository: str, body: PrepareUncommittedBody | None = None
+) -> Response:
+    """Write one page of the list of uncommitted addresses. The path has one t, as in lakeFS."""
+    token = body.continuation_token if body else None
+    return json_reply(uncommitted_document(lake.prepare_uncommitted(repository, token)), 201)
+
+
+@router.get("/gc/head_moves")
+def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
+    """Heads that branches left by deletion or hard reset, which lakeFS forgets."""
+    found = lake.list_head_moves(repository, after=page.after, amount=page.amount)
+    listed = list_document(
+        [_head_move_document(move) for move in found.results], found.has_more, found.next_offset
+    )
+    return json_reply({"pagination": listed["pagination"], "moves": listed["results"]})
+
+
+def _head_move_document(move: HeadMove) -> Document:
+    # Rounded up: a head must not seem to have been left earlier than it was.
+    until = math.ceil(move.until.timestamp())
+    return {"branch_id": move.branch_id, "commit_id": move.commit_id, "until": until}

@@ -1,0 +1,48 @@
+"""Ranges and metaranges, the files that commits are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from lakesweep.lake.api.replies import json_reply
+from lakesweep.lake.api.rest.dependencies import LakeDep, RefusePresign
+from lakesweep.lake.errors import GoneError, MissingError
+
+router = APIRouter(prefix="/repositories/{repository}/metadata")
+
+# The id becomes part of a storage key, so nothing but an id gets through.
+MetadataId = Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")]
+
+
+@router.get("/meta_range/{meta_range_id}")
+def get_meta_range(lake: LakeDep, repository: str, meta_range_id: MetadataId) -> Response:
+    """Where a metarange lies."""
+    return _location_reply(lake.metadata_location(repository, meta_range_id))
+
+
+@router.get("/range/{range_id}")
+def get_range(lake: LakeDep, repository: str, range_id: MetadataId) -> Response:
+    """Where a range lies."""
+    return _location_reply(lake.metadata_location(repository, range_id))
+
+
+@router.get("/object/{type}/{object_id}", dependencies=[RefusePresign])
+def get_metadata_object(
+    lake: LakeDep, repository: str, type: Literal["range", "meta_range"], object_id: MetadataId
+) -> Response:
+    """The bytes of a range or metarange."""
+    try:
+        data = lake.read_metadata_object(repository, object_id)
+    except MissingError as missing:
+        if missing.kind != "metarange-not-found":
+            raise
+        # To lakeFS these are bytes like any others, so clients expect them to be gone, not unknown.
+        raise GoneError(missing.message) from missing
+    return Response(data, media_type="application/octet-stream")
+
+
+def _location_reply(location: str) -> Response:
+    return json_reply({"location": location}, headers={"Location": location})

@@ -1,0 +1,151 @@
+"""Changing objects on a branch: upload, delete, copy, metadata."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+
+from fastapi import APIRouter, Request
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from lakesweep.lake.api.replies import json_reply, no_content
+from lakesweep.lake.api.rest.dependencies import IfAbsentDep, LakeDep, PathQuery, StateDep
+from lakesweep.lake.api.rest.errors import message_of, status_of
+from lakesweep.lake.api.rest.forms import form_boundary, open_form_content
+from lakesweep.lake.api.rest.models import CopyBody, PathsBody, UserMetadataBody
+from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
+from lakesweep.lake.api.streams import CHUNK_BYTES, gather_chunks, pull_from_thread
+from lakesweep.lake.errors import UnsupportedOperationError
+from lakesweep.lake.values import ObjectStats
+
+router = APIRouter(prefix="/repositories/{repository}/branches/{branch}/objects")
+
+_USER_HEADER = "x-lakefs-meta-"
+_INTERNAL_HEADER = "x-lakefs-internal-"
+_INTERNAL_KEY = "::lakefs::"
+
+
+@router.post("")
+async def upload_object(
+    request: Request,
+    state: StateDep,
+    repository: str,
+    branch: str,
+    path: PathQuery,
+    if_absent: IfAbsentDep,
+    force: bool = False,
+) -> Response:
+    """Store a body, or the `content` part of a form, as an object. Memory holds a piece of it at a time."""
+    content_type, pieces = await _open_body(request)
+    chunks = gather_chunks(pieces)
+    is_small = int(request.headers.get("content-length", CHUNK_BYTES + 1)) <= CHUNK_BYTES
+    whole = [chunk async for chunk in chunks] if is_small else None
+
+    def store() -> ObjectStats:
+        source: Iterable[bytes] = whole if whole is not None else pull_from_thread(chunks)
+        return state.lake.upload_object(
+            repository,
+            branch,
+            path,
+            source,
+            content_type=content_type or DEFAULT_CONTENT_TYPE,
+            metadata=_metadata_in(request.headers),
+            if_absent=if_absent,
+            force=force,
+        )
+
+    return json_reply(object_document(await state.transfers.run(store)), 201)
+
+
+@router.get("/stage_allowed")
+def may_upload(lake: LakeDep, repository: str, branch: str, path: PathQuery) -> Response:
+    """Whether the caller may write: everyone with credentials may, where there is a branch."""
+    lake.get_branch(repository, branch)
+    return no_content()
+
+
+@router.delete("")
+def delete_object(
+    lake: LakeDep,
+    repository: str,
+    branch: str,
+    path: PathQuery,
+    force: bool = False,
+    no_tombstone: bool = False,
+) -> Response:
+    """Delete a path on the branch; nothing happens when it is not there."""
+    lake.delete_object(repository, branch, path, no_tombstone=no_tombstone, force=force)
+    return no_content()
+
+
+@router.post("/delete")
+def delete_objects(
+    lake: LakeDep,
+    repository: str,
+    branch: str,
+    body: PathsBody,
+    force: bool = False,
+    no_tombstone: bool = False,
+) -> Response:
+    """Delete up to a thousand paths; the reply names those that failed."""
+    failed = lake.delete_objects(
+        repository, branch, body.paths, no_tombstone=no_tombstone, force=force
+    )
+    errors = [
+        {
+            "path": failure.path,
+            "status_code": status_of(failure.error),
+            "message": message_of(failure.error),
+        }
+        for failure in failed
+    ]
+    return json_reply({"errors": errors})
+
+
+@router.post("/copy")
+def copy_object(
+    lake: LakeDep, repository: str, branch: str, dest_path: PathQuery, body: CopyBody
+) -> Response:
+    """Copy an object. Whether the copy shares the bytes is the lake's decision, never the client's."""
+    if body.shallow:
+        raise UnsupportedOperationError(
+            f"A shallow copy can't be asked for; {dest_path!r} was not written. Leave shallow out:"
+            " staged objects are copied within their branch without copying bytes."
+        )
+    stats = lake.copy_object(
+        repository, branch, dest_path, body.src_path, src_ref=body.src_ref, force=body.force
+    )
+    return json_reply(object_document(stats), 201)
+
+
+@router.put("/stat/user_metadata")
+def set_user_metadata(
+    lake: LakeDep,
+    repository: str,
+    branch: str,
+    path: PathQuery,
+    body: UserMetadataBody,
+    force: bool = False,
+) -> Response:
+    """Replace an object's user metadata."""
+    lake.set_user_metadata(repository, branch, path, body.set, force=force)
+    return no_content()
+
+
+async def _open_body(request: Request) -> tuple[str, AsyncIterator[bytes]]:
+    content_type = request.headers.get("content-type", "")
+    boundary = form_boundary(content_type)
+    if boundary is None:
+        return content_type, request.stream()
+    content = await open_form_content(request.stream(), boundary)
+    return content.content_type, content.chunks
+
+
+def _metadata_in(headers: Headers) -> dict[str, str]:
+    metadata = {}
+    for name, value in headers.items():
+        if name.startswith(_USER_HEADER):
+            metadata[name.removeprefix(_USER_HEADER)] = value
+        elif name.startswith(_INTERNAL_HEADER):
+            metadata[_INTERNAL_KEY + name.removeprefix(_INTERNAL_HEADER)] = value
+    return metadata

@@ -1,0 +1,108 @@
+"""Two refs side by side: diff, merge base, merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from lakesweep.lake.api.replies import json_reply
+from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, PageDep
+from lakesweep.lake.api.rest.models import MergeBody
+from lakesweep.lake.api.rest.wire import Document, diff_document, object_document, page_document
+from lakesweep.lake.errors import InvalidRequestError
+from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import DiffEntry, DiffMode, MergeStrategy
+
+router = APIRouter(prefix="/repositories/{repository}/refs")
+
+_STRATEGIES = ("", "dest-wins", "source-wins")
+_RIGHT_KEYS = ("checksum", "mtime", "metadata", "content_type")
+
+
+@router.get("/{left_ref}/diff/{right_ref}")
+def diff_refs(
+    lake: LakeDep,
+    repository: str,
+    left_ref: str,
+    right_ref: str,
+    page: PageDep,
+    delimiter: str = "",
+    type: DiffMode = "three_dot",
+    include_right_stats: bool = False,
+) -> Response:
+    """What changes from left to right."""
+    found = lake.diff_refs(
+        repository,
+        left_ref,
+        right_ref,
+        mode=type,
+        prefix=page.prefix,
+        after=page.after,
+        amount=page.amount,
+        delimiter=delimiter,
+    )
+    if include_right_stats:
+        to_document = _diff_with_right_side(lake, repository, right_ref)
+        return json_reply(page_document(found, to_document))
+    return json_reply(page_document(found, diff_document))
+
+
+@router.get("/{source_ref}/merge/{destination_branch}")
+def find_merge_base(
+    lake: LakeDep, repository: str, source_ref: str, destination_branch: str
+) -> Response:
+    """The commits a merge would start from."""
+    found = lake.merge_base(repository, source_ref, destination_branch)
+    return json_reply(
+        {
+            "source_commit_id": found.source_commit_id,
+            "destination_commit_id": found.destination_commit_id,
+            "base_commit_id": found.base_commit_id,
+        }
+    )
+
+
+@router.post("/{source_ref}/merge/{destination_branch}")
+def merge_into_branch(
+    lake: LakeDep,
+    caller: CallerDep,
+    repository: str,
+    source_ref: str,
+    destination_branch: str,
+    body: MergeBody | None = None,
+) -> Response:
+    """Merge a ref into a branch."""
+    body = body or MergeBody()
+    if body.strategy not in _STRATEGIES:
+        raise InvalidRequestError(
+            f"{body.strategy!r} is not a merge strategy; nothing was merged. Use dest-wins or source-wins."
+        )
+    reference = lake.merge(
+        repository,
+        source_ref,
+        destination_branch,
+        committer=caller.username,
+        message=body.message,
+        metadata=body.metadata,
+        strategy=cast(MergeStrategy, body.strategy),
+        allow_empty=body.allow_empty,
+        squash_merge=body.squash_merge,
+        force=body.force,
+    )
+    return json_reply({"reference": reference})
+
+
+def _diff_with_right_side(
+    lake: Lake, repository: str, right_ref: str
+) -> Callable[[DiffEntry], Document]:
+    def to_document(entry: DiffEntry) -> Document:
+        document = diff_document(entry)
+        if entry.path_type == "object" and entry.type in ("added", "changed"):
+            stats = object_document(lake.get_entry(repository, right_ref, entry.path))
+            document["right"] = {key: stats[key] for key in _RIGHT_KEYS}
+        return document
+
+    return to_document

@@ -1,0 +1,81 @@
+"""Objects whose bytes did not pass through the server: issued addresses, and objects that lie elsewhere."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from lakesweep.lake.api.replies import json_reply
+from lakesweep.lake.api.rest.dependencies import IfAbsentDep, LakeDep, PathQuery, RefusePresign
+from lakesweep.lake.api.rest.models import LinkBody, StageBody
+from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
+from lakesweep.lake.errors import InvalidRequestError
+
+router = APIRouter(prefix="/repositories/{repository}/branches/{branch}")
+
+
+@router.get("/staging/backing", dependencies=[RefusePresign])
+def get_physical_address(lake: LakeDep, repository: str, branch: str, path: PathQuery) -> Response:
+    """An address to upload to. Its token is part of it, good once and for the token life."""
+    location = lake.get_physical_address(repository, branch, path)
+    return json_reply({"physical_address": location.physical_address, "presigned_url": None})
+
+
+@router.put("/staging/backing")
+def link_physical_address(
+    lake: LakeDep,
+    repository: str,
+    branch: str,
+    path: PathQuery,
+    body: LinkBody,
+    if_absent: IfAbsentDep,
+) -> Response:
+    """Make an uploaded address the object at `path`."""
+    # Clients send an ETag as the store gave it, quotes and all.
+    checksum = body.checksum.strip().strip('"').strip()
+    if not checksum:
+        raise InvalidRequestError(f"A checksum is needed to link {path!r}; it was not linked.")
+    stats = lake.link_physical_address(
+        repository,
+        branch,
+        path,
+        body.staging.physical_address,
+        checksum=checksum,
+        size_bytes=body.size_bytes,
+        mtime=_time(body.mtime),
+        content_type=body.content_type or DEFAULT_CONTENT_TYPE,
+        metadata=body.user_metadata,
+        if_absent=if_absent,
+        force=body.force,
+    )
+    return json_reply(object_document(stats))
+
+
+@router.put("/objects")
+def stage_object(
+    lake: LakeDep, repository: str, branch: str, path: PathQuery, body: StageBody
+) -> Response:
+    """Make an object outside the repository's namespace the object at `path`."""
+    stats = lake.stage_object(
+        repository,
+        branch,
+        path,
+        body.physical_address,
+        checksum=body.checksum,
+        size_bytes=body.size_bytes,
+        mtime=_time(body.mtime),
+        content_type=body.content_type or DEFAULT_CONTENT_TYPE,
+        metadata=body.metadata,
+        force=body.force,
+    )
+    document = object_document(stats)
+    if not body.metadata:
+        # lakeFS leaves it out of this reply when there is none.
+        del document["metadata"]
+    return json_reply(document, 201)
+
+
+def _time(unix_seconds: int | None) -> datetime | None:
+    return datetime.fromtimestamp(unix_seconds, UTC) if unix_seconds is not None else None

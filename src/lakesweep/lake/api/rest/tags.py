@@ -1,0 +1,46 @@
+"""Tags."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from lakesweep.domain.commits import Tag
+from lakesweep.lake.api.replies import json_reply, no_content
+from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
+from lakesweep.lake.api.rest.models import TagBody
+from lakesweep.lake.api.rest.wire import Document, page_document
+
+router = APIRouter(prefix="/repositories/{repository}/tags")
+
+
+def _ref_document(tag: Tag) -> Document:
+    return {"id": tag.id, "commit_id": tag.commit_id}
+
+
+@router.get("")
+def list_tags(lake: LakeDep, repository: str, page: PageDep) -> Response:
+    """Tags in id order."""
+    found = lake.list_tags(repository, prefix=page.prefix, after=page.after, amount=page.amount)
+    return json_reply(page_document(found, _ref_document))
+
+
+@router.post("")
+def create_tag(lake: LakeDep, repository: str, body: TagBody) -> Response:
+    """Name a commit."""
+    return json_reply(
+        _ref_document(lake.create_tag(repository, body.id, body.ref, force=body.force)), 201
+    )
+
+
+@router.get("/{tag}")
+def get_tag(lake: LakeDep, repository: str, tag: str) -> Response:
+    """A tag and its commit."""
+    return json_reply(_ref_document(lake.get_tag(repository, tag)))
+
+
+@router.delete("/{tag}")
+def delete_tag(lake: LakeDep, repository: str, tag: str, force: bool = False) -> Response:
+    """Delete a tag."""
+    lake.delete_tag(repository, tag, force=force)
+    return no_content()

@@ -1,0 +1,1 @@
+"""Commits: the records, their content, and every operation that makes or compares them."""

@@ -1,0 +1,1 @@
+"""Objects of a branch or commit: read, list, delete, copy."""

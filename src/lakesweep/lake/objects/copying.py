@@ -1,0 +1,182 @@
+"""Copies, and other ways for an address to gain another entry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lakesweep.domain.commits import BranchHead
+from lakesweep.errors import ObjectNotFoundError
+from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.lake.addresses.outside import Addresses
+from lakesweep.lake.addresses.slices import Slices
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import GoneError, MissingError
+from lakesweep.lake.kv.interface import Row
+from lakesweep.lake.names import path_key
+from lakesweep.lake.objects.tracked_copies import TrackedCopies
+from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.entries import Entries
+from lakesweep.lake.staging.staged_values import TOMBSTONE, decode_staged, encode_staged, stats_of
+from lakesweep.lake.staging.staging_area import Staging
+from lakesweep.lake.values import ObjectStats, Repository
+
+
+class _NotStagedError(Exception):
+    """The source is not staged (any more), so the copy must copy its bytes."""
+
+
+class Copying:
+    """A staged object copied within its branch shares its address with the copy; every other copy gets its own bytes."""
+
+    def __init__(
+        self,
+        context: LakeContext,
+        branches: Branches,
+        entries: Entries,
+        staging: Staging,
+        slices: Slices,
+        copies: TrackedCopies,
+        addresses: Addresses,
+    ) -> None:
+        self._context = context
+        self._branches = branches
+        self._entries = entries
+        self._staging = staging
+        self._slices = slices
+        self._copies = copies
+        self._addresses = addresses
+
+    def copy(
+        self,
+        repository: Repository,
+        branch_id: str,
+        dest_path: str,
+        source_repository: Repository,
+        source_ref: str,
+        source_path: str,
+        *,
+        replace_metadata: Mapping[str, str] | None,
+        replace_content_type: str | None,
+        if_absent: bool,
+    ) -> ObjectStats:
+        """Copy an object."""
+        dest_key, source_key = path_key(dest_path), path_key(source_path)
+        self._branches.read(repository, branch_id)
+        changes = _Replacements(replace_metadata, replace_content_type)
+        is_same_branch = (source_repository, source_ref) == (repository, branch_id)
+        if is_same_branch:
+            try:
+                return self._shallow(
+                    repository, branch_id, dest_path, dest_key, source_key, changes, if_absent
+                )
+            except _NotStagedError:
+                # Committed: the copy gets bytes of its own.
+                pass
+        if if_absent:
+            self._staging.assert_absent(repository, branch_id, dest_key)
+        value = self._entries.at(source_repository, source_ref).find(source_key)
+        if value is None:
+            raise MissingError(
+                f"there is no {source_path!r} at {source_ref!r} in repository"
+                f" {source_repository.id}; nothing was copied",
+                kind="entry-not-found",
+            )
+        copied = self._copy_bytes(repository, source_repository, decode_staged(value))
+        entry = changes.of(copied)
+        row = (dest_key, encode_staged(entry))
+        self._staging.write(repository, branch_id, row, if_absent=if_absent)
+        return stats_of(repository, dest_path, entry)
+
+    def set_user_metadata(
+        self, repository: Repository, branch_id: str, path: str, metadata: Mapping[str, str]
+    ) -> ObjectStats:
+        """Stage the entry again with other metadata. Its address is tracked, as a copy's is, for the same reason."""
+        key = path_key(path)
+        staged: list[Entry] = []
+
+        def changed(head: BranchHead) -> list[Row]:
+            value = self._entries.find_on_branch(repository, head, key)
+            while value is not None:
+                self._copies.track(repository, [value])
+                again = self._entries.find_on_branch(repository, head, key)
+                if again == value:
+                    entry = replace(decode_staged(value), metadata=dict(metadata))
+                    staged[:] = [entry]
+                    return [(key, encode_staged(entry))]
+                value = again
+            raise MissingError(
+                f"there is no {path!r} on branch {branch_id!r} of {repository.id}",
+                kind="entry-not-found",
+            )
+
+        self._staging.write_computed(repository, branch_id, changed)
+        return stats_of(repository, path, staged[0])
+
+    def _shallow(
+        self,
+        repository: Repository,
+        branch_id: str,
+        dest_path: str,
+        dest_key: bytes,
+        source_key: bytes,
+        changes: _Replacements,
+        if_absent: bool,
+    ) -> ObjectStats:
+        staged: list[Entry] = []
+
+        def copied(head: BranchHead) -> list[Row]:
+            value = self._entries.find_staged(head, source_key)
+            while value is not None and value != TOMBSTONE:
+                # Track, then look again: see copies.py for the rename that would slip past a collection otherwise.
+                self._copies.track(repository, [value])
+                again = self._entries.find_staged(head, source_key)
+                if again == value:
+                    entry = replace(
+                        changes.of(decode_staged(value)), last_modified=self._context.now()
+                    )
+                    staged[:] = [entry]
+                    return [(dest_key, encode_staged(entry))]
+                value = again
+            raise _NotStagedError
+
+        self._staging.write_computed(repository, branch_id, copied, if_absent=if_absent)
+        return stats_of(repository, dest_path, staged[0])
+
+    def _copy_bytes(
+        self, repository: Repository, source_repository: Repository, entry: Entry
+    ) -> Entry:
+        source, source_key = self._addresses.open(source_repository, entry)
+        target = self._context.store(repository)
+        address = self._slices.new_address()
+        try:
+            if source.root == target.root:
+                target.copy(source_key, address)
+            else:
+                target.copy_from(source, source_key, address)
+        except ObjectNotFoundError as missing:
+            raise GoneError(
+                f"the bytes of {entry.address} are gone from the store; nothing was copied"
+            ) from missing
+        return replace(
+            entry,
+            address=address,
+            address_type=AddressType.RELATIVE,
+            last_modified=self._context.now(),
+            nanosecond=None,
+        )
+
+
+class _Replacements:
+    """What a copy does not take over from its source."""
+
+    def __init__(self, metadata: Mapping[str, str] | None, content_type: str | None) -> None:
+        self._metadata = metadata
+        self._content_type = content_type
+
+    def of(self, entry: Entry) -> Entry:
+        if self._metadata is not None:
+            entry = replace(entry, metadata=dict(self._metadata))
+        if self._content_type is not None:
+            entry = replace(entry, content_type=self._content_type)
+        return entry

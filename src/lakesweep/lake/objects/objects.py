@@ -1,0 +1,227 @@
+"""Objects: upload, read, list, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from lakesweep.domain.commits import BranchHead
+from lakesweep.errors import ObjectNotFoundError, StorageError
+from lakesweep.formats.entries import Entry
+from lakesweep.lake.addresses.outside import Addresses
+from lakesweep.lake.addresses.slices import Slices
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import GoneError, InvalidRequestError, LakeError, MissingError
+from lakesweep.lake.kv.interface import Row
+from lakesweep.lake.names import path_key, prefix_key
+from lakesweep.lake.objects.byte_ranges import resolve_range
+from lakesweep.lake.objects.folding import fold
+from lakesweep.lake.records import cut_page, page_size
+from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.entries import Entries
+from lakesweep.lake.staging.staged_values import TOMBSTONE, decode_staged, encode_staged, stats_of
+from lakesweep.lake.staging.staging_area import Staging
+from lakesweep.lake.uploads.pending import PendingUploads
+from lakesweep.lake.uploads.streams import UploadStreams
+from lakesweep.lake.values import (
+    MAX_PAGE,
+    ByteRange,
+    ObjectContent,
+    ObjectStats,
+    Page,
+    PathError,
+    Repository,
+)
+from lakesweep.storage import ObjectStore
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+
+
+class Objects:
+    """The objects of all repositories."""
+
+    def __init__(
+        self,
+        context: LakeContext,
+        branches: Branches,
+        entries: Entries,
+        staging: Staging,
+        slices: Slices,
+        streams: UploadStreams,
+        pending: PendingUploads,
+        addresses: Addresses,
+    ) -> None:
+        self._context = context
+        self._branches = branches
+        self._entries = entries
+        self._staging = staging
+        self._slices = slices
+        self._streams = streams
+        self._pending = pending
+        self._addresses = addresses
+
+    def upload(
+        self,
+        repository: Repository,
+        branch_id: str,
+        path: str,
+        chunks: Iterable[bytes],
+        *,
+        content_type: str,
+        metadata: Mapping[str, str],
+        if_absent: bool,
+    ) -> ObjectStats:
+        """Store the bytes, stage the entry, and only then let go of the record that protected them."""
+        key = path_key(path)
+        self._branches.read(repository, branch_id)
+        if if_absent:
+            self._staging.assert_absent(repository, branch_id, key)
+        address = self._slices.new_address()
+        stored = self._streams.store(repository, branch_id, path, address, chunks)
+        entry = Entry(
+            address=address,
+            last_modified=self._context.now(),
+            size=stored.size,
+            e_tag=stored.md5,
+            metadata=dict(metadata),
+            content_type=content_type,
+        )
+        row = (key, encode_staged(entry))
+        self._staging.write(repository, branch_id, row, if_absent=if_absent)
+        if stored.pending is not None:
+            self._pending.remove(repository, stored.pending)
+        return stats_of(repository, path, entry)
+
+    def stat(self, repository: Repository, ref: str, path: str) -> ObjectStats:
+        """The entry, from metadata alone."""
+        return stats_of(repository, path, self._entry(repository, ref, path))
+
+    def open(
+        self, repository: Repository, ref: str, path: str, byte_range: ByteRange | None
+    ) -> ObjectContent:
+        """The entry and its bytes; the first of them are read here, so that missing ones are noticed here."""
+        entry = self._entry(repository, ref, path)
+        start, length = resolve_range(byte_range, entry.size)
+        store, key = self._addresses.open(repository, entry)
+        try:
+            first = store.read_range(key, start, min(length, _CHUNK_BYTES))
+            if not first:
+                store.stat(key)
+        except ObjectNotFoundError as missing:
+            raise GoneError(
+                f"the bytes of {path!r} at {ref!r} in repository {repository.id} are gone from the store;"
+                " the entry is still there"
+            ) from missing
+        return ObjectContent(
+            stats=stats_of(repository, path, entry),
+            start=start,
+            length=length,
+            is_partial=byte_range is not None,
+            chunks=_chunks(store, key, first, start, length),
+        )
+
+    def list_page(
+        self,
+        repository: Repository,
+        ref: str,
+        *,
+        prefix: str,
+        after: str,
+        amount: int,
+        delimiter: str,
+    ) -> Page[ObjectStats]:
+        """Entries in path order, those below a delimiter folded into common prefixes."""
+        start = prefix_key(prefix)
+        snapshot = self._entries.at(repository, ref)
+        folded = fold(
+            lambda key: snapshot.iterate(start, key),
+            prefix=start,
+            after=prefix_key(after) if after else None,
+            delimiter=prefix_key(delimiter),
+        )
+
+        def items() -> Iterator[tuple[str, ObjectStats]]:
+            for key, value in folded:
+                path = key.decode()
+                if value is None:
+                    yield path, ObjectStats(path, "common_prefix")
+                else:
+                    yield path, stats_of(repository, path, decode_staged(value))
+
+        return cut_page(items(), page_size(amount))
+
+    def delete(
+        self, repository: Repository, branch_id: str, path: str, *, no_tombstone: bool
+    ) -> None:
+        """Stage a deletion, where there is something to delete."""
+        key = path_key(path)
+        if no_tombstone and self._is_only_staged(repository, branch_id, key):
+            self._staging.remove(repository, branch_id, key)
+            return
+        self._stage_tombstones(repository, branch_id, [key])
+
+    def delete_many(
+        self, repository: Repository, branch_id: str, paths: Sequence[str], *, no_tombstone: bool
+    ) -> list[PathError]:
+        """Delete each path that can be; the others come back with their errors."""
+        if len(paths) > MAX_PAGE:
+            raise InvalidRequestError(
+                f"{len(paths)} paths are more than {MAX_PAGE}; nothing was deleted",
+                kind="too-many-paths",
+            )
+        errors: list[PathError] = []
+        keys: list[bytes] = []
+        for path in paths:
+            try:
+                if no_tombstone:
+                    self.delete(repository, branch_id, path, no_tombstone=True)
+                else:
+                    keys.append(path_key(path))
+            except LakeError as wrong:
+                errors.append(PathError(path, wrong))
+        # The same path twice is deleted once.
+        self._stage_tombstones(repository, branch_id, sorted(set(keys)))
+        return errors
+
+    def _stage_tombstones(
+        self, repository: Repository, branch_id: str, keys: Sequence[bytes]
+    ) -> None:
+        def tombstones(head: BranchHead) -> list[Row]:
+            return [
+                (key, TOMBSTONE) for key in keys if self._needs_tombstone(repository, head, key)
+            ]
+
+        self._staging.write_computed(repository, branch_id, tombstones)
+
+    def _needs_tombstone(self, repository: Repository, head: BranchHead, key: bytes) -> bool:
+        staged = self._entries.find_staged(head, key)
+        if staged is not None:
+            return staged != TOMBSTONE
+        return self._entries.find_committed(repository, head, key) is not None
+
+    def _is_only_staged(self, repository: Repository, branch_id: str, key: bytes) -> bool:
+        head = self._branches.read(repository, branch_id).head
+        is_sealed = any(self._context.kv.get(token, key) for token in head.sealed_tokens)
+        return not is_sealed and self._entries.find_committed(repository, head, key) is None
+
+    def _entry(self, repository: Repository, ref: str, path: str) -> Entry:
+        value = self._entries.at(repository, ref).find(path_key(path))
+        if value is None:
+            raise MissingError(
+                f"there is no {path!r} at {ref!r} in repository {repository.id}",
+                kind="entry-not-found",
+            )
+        return decode_staged(value)
+
+
+def _chunks(store: ObjectStore, key: str, first: bytes, start: int, length: int) -> Iterator[bytes]:
+    sent = 0
+    chunk = first
+    while sent < length:
+        if not chunk:
+            raise StorageError(
+                f"{store.root.child(key)} ended {length - sent} bytes before its entry says it does"
+            )
+        yield chunk
+        sent += len(chunk)
+        if sent < length:
+            chunk = store.read_range(key, start + sent, min(length - sent, _CHUNK_BYTES))

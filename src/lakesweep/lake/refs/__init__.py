@@ -1,0 +1,1 @@
+"""Repositories, branches, tags, and what a ref means."""

@@ -1,0 +1,109 @@
+"""Refs in bulk: out of the ref store into the namespace, and back."""
+
+from __future__ import annotations
+
+import re
+
+from lakesweep.domain.commits import MetaRangeId
+from lakesweep.errors import FormatError, ObjectNotFoundError
+from lakesweep.formats import refs_dump
+from lakesweep.lake.commits.commit_records import Commits
+from lakesweep.lake.commits.committed import metadata_key
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import InvalidRequestError, MissingError
+from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.refs.tags import Tags
+from lakesweep.lake.values import RefsManifest, Repository
+
+_OBJECT_ID = re.compile(r"[0-9a-f]{64}")
+
+
+class Dumping:
+    """Dumps and restores all commits, branches and tags. Staged data is no part of it."""
+
+    def __init__(
+        self, context: LakeContext, branches: Branches, tags: Tags, commits: Commits
+    ) -> None:
+        self._context = context
+        self._branches = branches
+        self._tags = tags
+        self._commits = commits
+
+    def dump(self, repository: Repository) -> RefsManifest:
+        """Write the dump, its manifest last."""
+        # Commits are read after what points at them, so the dump can't name one it does not hold.
+        branches = [record.head for record in self._branches.all(repository)]
+        tags = list(self._tags.all(repository))
+        commits = list(self._commits.all(repository))
+        dump = refs_dump.write_refs_dump(refs_dump.RefsDump(commits, branches, tags))
+        store = self._context.store(repository)
+        for key, data in dump.files:
+            store.write(key, data)
+        store.write(refs_dump.MANIFEST_KEY, dump.manifest.encode())
+        return RefsManifest(
+            dump.manifest.commits_meta_range_id,
+            dump.manifest.tags_meta_range_id,
+            dump.manifest.branches_meta_range_id,
+        )
+
+    def restore(self, repository: Repository, manifest: RefsManifest) -> None:
+        """Load a dump: commits first, then what points at them. After a crash, restoring again goes on."""
+        dump = self._read(repository, manifest)
+        present = {record.head.id: record.head for record in self._branches.all(repository)}
+        for head in dump.branches:
+            other = present.pop(head.id, None)
+            if other is not None and other.commit_id != head.commit_id:
+                raise _not_bare(repository, head.id)
+        if present:
+            raise _not_bare(repository, next(iter(present)))
+        for commit in dump.commits:
+            self._commits.put(repository, commit)
+        for tag in dump.tags:
+            if self._tags.find(repository, tag.id) is None:
+                self._tags.create(repository, tag.id, tag.commit_id)
+        for head in dump.branches:
+            if self._branches.find(repository, head.id) is None:
+                self._branches.create(repository, head.id, head.commit_id, is_hidden=head.hidden)
+
+    def metadata_location(self, object_id: str) -> str:
+        """Where a range or metarange lies, relative to the namespace."""
+        if not _OBJECT_ID.fullmatch(object_id):
+            raise InvalidRequestError(f"{object_id!r} is no id of a range or metarange")
+        return metadata_key(object_id)
+
+    def read_metadata_object(self, repository: Repository, object_id: str) -> bytes:
+        """The bytes of a range or metarange."""
+        try:
+            return self._context.store(repository).read(self.metadata_location(object_id))
+        except ObjectNotFoundError as missing:
+            raise MissingError(
+                f"repository {repository.id} has no range or metarange {object_id}",
+                kind="metarange-not-found",
+            ) from missing
+
+    def _read(self, repository: Repository, manifest: RefsManifest) -> refs_dump.RefsDump:
+        ids = refs_dump.RefsManifest(
+            MetaRangeId(manifest.commits_meta_range_id),
+            MetaRangeId(manifest.tags_meta_range_id),
+            MetaRangeId(manifest.branches_meta_range_id),
+        )
+        for metarange_id in (
+            ids.commits_meta_range_id,
+            ids.tags_meta_range_id,
+            ids.branches_meta_range_id,
+        ):
+            self.metadata_location(metarange_id)
+        try:
+            return refs_dump.read_refs_dump(self._context.store(repository).read, ids)
+        except (ObjectNotFoundError, FormatError) as wrong:
+            raise InvalidRequestError(
+                f"the dump can't be read: {wrong.message}; nothing was restored", kind="bad-dump"
+            ) from wrong
+
+
+def _not_bare(repository: Repository, branch_id: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"repository {repository.id} has a branch {branch_id!r} of its own; nothing was restored."
+        " Refs can be restored into a bare repository only.",
+        kind="not-bare",
+    )

@@ -1,0 +1,239 @@
+"""Repository records, and who owns which storage namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lakesweep.domain.commits import MetaRangeId
+from lakesweep.errors import ObjectExistsError, ObjectNotFoundError, UnsupportedStoreError
+from lakesweep.formats.xid import new_xid
+from lakesweep.lake.commits.commit_records import Commits
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.errors import (
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidRequestError,
+    MissingError,
+)
+from lakesweep.lake.kv.interface import scan
+from lakesweep.lake.names import check_branch_id, check_repository_id, check_storage_namespace
+from lakesweep.lake.records import (
+    cut_page,
+    decode_record,
+    encode_record,
+    from_micros,
+    page_size,
+    to_micros,
+)
+from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.refs.namespaces import NamespaceClaims
+from lakesweep.lake.values import Page, Repository
+
+_PARTITION = "graveler"
+_PREFIX = b"repos/"
+_MARKER = "_lakefs/dummy"
+_OLD_MARKER = "dummy"
+
+
+class Repositories:
+    """All repositories of this lake."""
+
+    def __init__(
+        self,
+        context: LakeContext,
+        claims: NamespaceClaims,
+        branches: Branches,
+        commits: Commits,
+    ) -> None:
+        self._context = context
+        self._claims = claims
+        self._branches = branches
+        self._commits = commits
+
+    def create(
+        self,
+        repository_id: str,
+        storage_namespace: str,
+        *,
+        default_branch: str,
+        is_read_only: bool,
+        is_bare: bool,
+    ) -> Repository:
+        """A new repository. Its record is written last: until then a crash leaves only what a retry takes over."""
+        check_repository_id(repository_id)
+        check_branch_id(default_branch)
+        check_storage_namespace(storage_namespace)
+        self._assert_absent(repository_id)
+        now = self._context.now()
+        claim = self._claims.take(repository_id, storage_namespace, new_xid(now), now)
+        repository = Repository(
+            repository_id,
+            storage_namespace,
+            default_branch,
+            now,
+            claim.instance_uid,
+            is_read_only=is_read_only,
+        )
+        try:
+            self._fill(repository, is_bare=is_bare)
+        finally:
+            # Does nothing when the repository came to be.
+            self._claims.release(claim)
+        return repository
+
+    def get(self, repository_id: str) -> Repository:
+        """The repository; `MissingError` without it, `GoneError` while it is being deleted."""
+        repository = self._find(repository_id)
+        if repository is None:
+            raise _missing(repository_id)
+        if repository.is_in_deletion:
+            raise GoneError(f"repository {repository_id} is being deleted", kind="in-deletion")
+        return repository
+
+    def writable(self, repository_id: str, *, force: bool = False) -> Repository:
+        """The repository; `ForbiddenError` when it is read-only and `force` is not set."""
+        repository = self.get(repository_id)
+        if repository.is_read_only and not force:
+            raise ForbiddenError(
+                f"repository {repository_id} is read-only; nothing was changed", kind="read-only"
+            )
+        return repository
+
+    def all(self, *, prefix: str = "", after: str = "") -> Iterator[Repository]:
+        """Every repository in id order, but those being deleted."""
+        rows = scan(
+            self._context.kv,
+            _PARTITION,
+            prefix=_key(prefix),
+            after=_key(after) if after else None,
+        )
+        decoded = (_decode(raw) for _, raw in rows)
+        return (repository for repository in decoded if not repository.is_in_deletion)
+
+    def page(self, *, prefix: str, after: str, amount: int, search: str) -> Page[Repository]:
+        """Repositories in id order."""
+        found = ((r.id, r) for r in self.all(prefix=prefix, after=after) if search in r.id)
+        return cut_page(found, page_size(amount))
+
+    def delete(self, repository_id: str, *, force: bool) -> None:
+        """Remove the records. The first step hides the repository; after a crash, deleting again goes on."""
+        repository = self._find(repository_id)
+        if repository is None:
+            raise _missing(repository_id)
+        if repository.is_read_only and not force:
+            raise ForbiddenError(f"repository {repository_id} is read-only; it was not deleted")
+        kv = self._context.kv
+        hidden = replace(repository, is_in_deletion=True)
+        if not kv.set_if(_PARTITION, _key(repository_id), _encode(hidden), _encode(repository)):
+            raise ConflictError(f"repository {repository_id} was changed meanwhile; try again")
+        for record in list(self._branches.all(repository)):
+            for token in record.tokens:
+                kv.delete_partition(token)
+        kv.delete_partition(partition_of(repository))
+        kv.delete_if(_PARTITION, _key(repository_id), _encode(hidden))
+        self._claims.release_instance(repository.instance_uid)
+
+    def _fill(self, repository: Repository, *, is_bare: bool) -> None:
+        if not (is_bare or repository.is_read_only):
+            self._mark_namespace(repository)
+        if not is_bare:
+            self._create_first_branch(repository)
+        record = _encode(repository)
+        if not self._context.kv.set_if(_PARTITION, _key(repository.id), record, None):
+            raise _exists(repository.id)
+
+    def _create_first_branch(self, repository: Repository) -> None:
+        first = self._commits.make(
+            repository,
+            committer="",
+            message="Repository created",
+            meta_range_id=MetaRangeId(""),
+            creation_date=repository.creation_date,
+            parents=(),
+            metadata={},
+        )
+        if self._branches.find(repository, repository.default_branch) is None:
+            self._branches.create(repository, repository.default_branch, first.id)
+
+    def _mark_namespace(self, repository: Repository) -> None:
+        """Leave the marker by which any lakeFS server sees that the namespace is taken.
+
+        The marker names the repository's instance, so that creating again after a crash knows its own.
+        """
+        store = self._context.store(repository)
+        text = f"This storage namespace belongs to repository {repository.id} ({repository.instance_uid}).\n"
+        marker = text.encode()
+        for key in (_MARKER, _OLD_MARKER):
+            try:
+                if store.read(key) != marker:
+                    raise InvalidRequestError(
+                        f"the storage namespace {repository.storage_namespace} is in use: it holds {key};"
+                        " the repository was not created",
+                        kind="namespace-in-use",
+                    )
+            except ObjectNotFoundError:
+                continue
+        try:
+            store.write(_MARKER, marker, create=store.supports_create_if_absent)
+        except ObjectExistsError:
+            if store.read(_MARKER) != marker:
+                raise InvalidRequestError(
+                    f"the storage namespace {repository.storage_namespace} was taken meanwhile;"
+                    " the repository was not created",
+                    kind="namespace-in-use",
+                ) from None
+        except UnsupportedStoreError:
+            store.write(_MARKER, marker)
+
+    def _find(self, repository_id: str) -> Repository | None:
+        raw = self._context.kv.get(_PARTITION, _key(repository_id))
+        return None if raw is None else _decode(raw)
+
+    def _assert_absent(self, repository_id: str) -> None:
+        if self._find(repository_id) is not None:
+            raise _exists(repository_id)
+
+
+def _key(repository_id: str) -> bytes:
+    return _PREFIX + repository_id.encode(errors="surrogatepass")
+
+
+def _encode(repository: Repository) -> bytes:
+    return encode_record(
+        {
+            "id": repository.id,
+            "storage_namespace": repository.storage_namespace,
+            "default_branch": repository.default_branch,
+            "creation_date": to_micros(repository.creation_date),
+            "instance_uid": repository.instance_uid,
+            "read_only": repository.is_read_only,
+            "in_deletion": repository.is_in_deletion,
+            "storage_id": repository.storage_id,
+        }
+    )
+
+
+def _decode(raw: bytes) -> Repository:
+    fields = decode_record(raw)
+    return Repository(
+        id=fields["id"],
+        storage_namespace=fields["storage_namespace"],
+        default_branch=fields["default_branch"],
+        creation_date=from_micros(fields["creation_date"]),
+        instance_uid=fields["instance_uid"],
+        is_read_only=fields["read_only"],
+        is_in_deletion=fields["in_deletion"],
+        storage_id=fields["storage_id"],
+    )
+
+
+def _missing(repository_id: str) -> MissingError:
+    return MissingError(f"there is no repository {repository_id!r}", kind="repository-not-found")
+
+
+def _exists(repository_id: str) -> ConflictError:
+    return ConflictError(
+        f"there is a repository {repository_id!r} already", kind="repository-exists"
+    )

@@ -1,0 +1,1 @@
+"""How bytes come in: streams, multipart uploads, links of issued addresses, imports."""

@@ -1,0 +1,107 @@
+"""Putting bytes where they belong: small ones at once, long ones as a tracked stream."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import chain
+
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
+from lakesweep.lake.values import Repository
+
+_AT_ONCE_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBytes:
+    """What was stored, and the record that protects it until its entry is staged, if one was needed."""
+
+    size: int
+    md5: str
+    pending: FoundUpload | None = None
+
+
+class UploadStreams:
+    """Writes request bodies into the object store."""
+
+    def __init__(self, context: LakeContext, pending: PendingUploads) -> None:
+        self._context = context
+        self._pending = pending
+
+    def store(
+        self,
+        repository: Repository,
+        branch_id: str,
+        path: str,
+        address: str,
+        chunks: Iterable[bytes],
+    ) -> StoredBytes:
+        """Write the bytes to an address.
+
+        An object that takes long may be dated by its store to the beginning of its upload, and so look old when it is
+        new: anything that does not fit one request is tracked as pending, before its first byte.
+        """
+        body = iter(chunks)
+        head = _read_up_to(body, _AT_ONCE_BYTES)
+        store = self._context.store(repository)
+        if len(head) <= _AT_ONCE_BYTES:
+            store.write(address, head)
+            return StoredBytes(len(head), hashlib.md5(head, usedforsecurity=False).hexdigest())
+        now = self._context.now()
+        tracked = _Tracked(
+            self._pending.register(
+                repository,
+                PendingUpload(
+                    id=address,
+                    kind="stream",
+                    branch_id=branch_id,
+                    path=path,
+                    address=address,
+                    created_at=now,
+                    expires_at=now + self._context.settings.token_life,
+                ),
+            )
+        )
+        digest = hashlib.md5(usedforsecurity=False)
+        size = 0
+
+        def measured() -> Iterator[bytes]:
+            nonlocal size
+            for chunk in chain([head], body):
+                digest.update(chunk)
+                size += len(chunk)
+                self._keep_alive(repository, tracked)
+                yield chunk
+
+        store.write_stream(address, measured())
+        return StoredBytes(size, digest.hexdigest(), tracked.found)
+
+    def _keep_alive(self, repository: Repository, tracked: _Tracked) -> None:
+        now: datetime = self._context.now()
+        upload = tracked.found.upload
+        life = self._context.settings.token_life
+        if upload.expires_at - now < life / 2:
+            longer = replace(upload, expires_at=now + life)
+            tracked.found = self._pending.change(repository, tracked.found, longer) or (
+                self._pending.register(repository, longer)
+            )
+
+
+@dataclass(slots=True)
+class _Tracked:
+    found: FoundUpload
+
+
+def _read_up_to(body: Iterator[bytes], most: int) -> bytes:
+    """All bytes when there are at most `most`, else a little more than that; the rest stays in the iterator."""
+    parts: list[bytes] = []
+    size = 0
+    for chunk in body:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > most:
+            break
+    return b"".join(parts)
