@@ -1,0 +1,231 @@
+"""The ref store in a SQLite file: readers beside each other, and one writer that commits in groups.
+
+A commit waits for the disk. While one is under way, the writes that arrive queue up, and whoever gets the next turn makes
+one transaction of them all: many requests share one wait, and each is answered only when its own change is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lakesweep.lake.errors import RefStoreError
+from lakesweep.lake.kv.interface import PAGE_ROWS, Row, end_of_prefix
+
+# All columns are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
+# partition reads the file front to back.
+_CREATE_TABLE = (
+    "CREATE TABLE IF NOT EXISTS lake_kv (part BLOB NOT NULL, k BLOB NOT NULL, v BLOB NOT NULL,"
+    " PRIMARY KEY (part, k)) WITHOUT ROWID"
+)
+_GET = "SELECT v FROM lake_kv WHERE part = ? AND k = ?"
+_SET = (
+    "INSERT INTO lake_kv (part, k, v) VALUES (?, ?, ?)"
+    " ON CONFLICT (part, k) DO UPDATE SET v = excluded.v"
+)
+_CREATE = "INSERT INTO lake_kv (part, k, v) VALUES (?, ?, ?) ON CONFLICT (part, k) DO NOTHING"
+_REPLACE = "UPDATE lake_kv SET v = ? WHERE part = ? AND k = ? AND v = ?"
+_DELETE = "DELETE FROM lake_kv WHERE part = ? AND k = ?"
+_DELETE_IF = "DELETE FROM lake_kv WHERE part = ? AND k = ? AND v = ?"
+# In steps, so that other writers get their turn while a large staging token goes.
+_DELETE_SOME = (
+    "DELETE FROM lake_kv WHERE part = ?1 AND k IN"
+    " (SELECT k FROM lake_kv WHERE part = ?1 ORDER BY k LIMIT ?2)"
+)
+_PAGE = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? ORDER BY k LIMIT ?"
+_PAGE_TO = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? AND k < ? ORDER BY k LIMIT ?"
+_DELETE_STEP = 20_000
+_WAIT_SECONDS = 60.0
+_MOST_IDLE_READERS = 32
+_PRAGMAS = (
+    "journal_mode=WAL",  # readers and the writer do not wait for each other
+    "synchronous=FULL",  # what was acknowledged survives a power cut, too
+    "wal_autocheckpoint=4000",
+    "journal_size_limit=67108864",
+)
+_WRITER_CACHE_KIB, _READER_CACHE_KIB = 16_384, 2_048
+
+
+class SqliteKeyValueStore:
+    """One table of (partition, key, value). Compare-and-set is one conditional statement."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, which a new store makes readable by its owner alone: secrets lie in it."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # SQLite gives its -wal and -shm files the mode of the database file.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        path.chmod(0o600)
+        self._idle_readers: deque[sqlite3.Connection] = deque()
+        self._waiting: deque[_Write] = deque()
+        self._turn = threading.Lock()
+        try:
+            self._writer = self._connect(_WRITER_CACHE_KIB)
+            self._writer.execute(_CREATE_TABLE)
+        except sqlite3.Error as failed:
+            raise self._failed(failed) from None
+
+    def get(self, partition: str, key: bytes) -> bytes | None:
+        rows = self._read(_GET, (partition.encode(), key))
+        return rows[0][0] if rows else None
+
+    def set(self, partition: str, key: bytes, value: bytes) -> None:
+        self._write_one(_SET, (partition.encode(), key, value))
+
+    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
+        part = partition.encode()
+        if expected is None:
+            return self._write_one(_CREATE, (part, key, value)) == 1
+        return self._write_one(_REPLACE, (value, part, key, expected)) == 1
+
+    def set_many(self, partition: str, rows: Iterable[Row]) -> None:
+        part = partition.encode()
+        complete = [(part, key, value) for key, value in rows]
+        if complete:
+            self._write(lambda connection: connection.executemany(_SET, complete).rowcount)
+
+    def delete(self, partition: str, key: bytes) -> None:
+        self._write_one(_DELETE, (partition.encode(), key))
+
+    def delete_if(self, partition: str, key: bytes, expected: bytes) -> bool:
+        return self._write_one(_DELETE_IF, (partition.encode(), key, expected)) == 1
+
+    def delete_partition(self, partition: str) -> None:
+        step = (partition.encode(), _DELETE_STEP)
+        while self._write_one(_DELETE_SOME, step) == _DELETE_STEP:
+            pass
+
+    def page(
+        self,
+        partition: str,
+        *,
+        prefix: bytes = b"",
+        after: bytes | None = None,
+        limit: int = PAGE_ROWS,
+    ) -> list[Row]:
+        # The least key above `after` is `after` with a zero byte behind it.
+        low = prefix if after is None else max(prefix, after + b"\x00")
+        part = partition.encode()
+        high = end_of_prefix(prefix)
+        if high is None:
+            return self._read(_PAGE, (part, low, limit))
+        return self._read(_PAGE_TO, (part, low, high, limit))
+
+    def close(self) -> None:
+        with self._turn:
+            while self._idle_readers:
+                self._idle_readers.pop().close()
+            self._writer.close()
+
+    def _write_one(self, statement: str, parameters: tuple[object, ...]) -> int:
+        return self._write(lambda connection: connection.execute(statement, parameters).rowcount)
+
+    def _write(self, run: Callable[[sqlite3.Connection], int]) -> int:
+        """Make a change together with those that wait beside it; the rows it touched, once they are durable."""
+        write = _Write(run)
+        self._waiting.append(write)
+        with self._turn:
+            if not write.is_done:
+                group = [self._waiting.popleft() for _ in range(len(self._waiting))]
+                self._commit_group(group)
+        if write.error is not None:
+            raise self._failed(write.error)
+        return write.rows
+
+    def _commit_group(self, group: list[_Write]) -> None:
+        try:
+            with self._transaction():
+                for write in group:
+                    write.rows = write.run(self._writer)
+        except _StatementError as failed:
+            # Nothing of the group was kept. One bad write must not take its neighbours with it: each goes alone.
+            if len(group) == 1:
+                group[0].error = failed.error
+            else:
+                for write in group:
+                    self._commit_group([write])
+        except BaseException as failed:
+            for write in group:
+                write.error = failed
+            if not isinstance(failed, sqlite3.Error):
+                raise
+        finally:
+            for write in group:
+                write.is_done = True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException as failed:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            if isinstance(failed, sqlite3.Error):
+                raise _StatementError(failed) from failed
+            raise
+        try:
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def _read(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
+        """All rows of one statement, on a connection that nobody else uses meanwhile."""
+        try:
+            try:
+                connection = self._idle_readers.pop()
+            except IndexError:
+                connection = self._connect(_READER_CACHE_KIB)
+            try:
+                rows = connection.execute(statement, parameters).fetchall()
+            except BaseException:
+                connection.close()
+                raise
+        except sqlite3.Error as failed:
+            raise self._failed(failed) from None
+        if len(self._idle_readers) < _MOST_IDLE_READERS:
+            self._idle_readers.append(connection)
+        else:
+            connection.close()
+        return rows
+
+    def _connect(self, cache_kib: int) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for pragma in (*_PRAGMAS, f"cache_size=-{cache_kib}"):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _failed(self, cause: BaseException) -> RefStoreError:
+        return RefStoreError(
+            f"the ref store {self._path.name} did not answer as it should: {type(cause).__name__}: {cause};"
+            " whether the last change was made is not known, look before repeating it"
+        )
+
+
+class _Write:
+    """A change that waits for its turn, and what became of it."""
+
+    __slots__ = ("error", "is_done", "rows", "run")
+
+    def __init__(self, run: Callable[[sqlite3.Connection], int]) -> None:
+        self.run = run
+        self.rows = 0
+        self.error: BaseException | None = None
+        self.is_done = False
+
+
+class _StatementError(Exception):
+    """A statement failed before its transaction was to be committed, so nothing of it was kept."""
+
+    def __init__(self, error: sqlite3.Error) -> None:
+        self.error = error
