@@ -32,7 +32,7 @@ from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_re
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.reuploads import tally_of
 from lakesweep.runs.saved import carry_on
-from lakesweep.runs.slow_rereads import too_slow
+from lakesweep.runs.slow_rereads import LAKEFS_ADVICE, too_slow
 from lakesweep.runs.sweep_progress import OUTCOMES, SweepProgress
 from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.verification import Authorised, verify_plan
@@ -228,7 +228,7 @@ class _Sweep:
             slow_rounds = slow_rounds + 1 if left and left == authorised.tally.objects else 0
             if slow_rounds > 1:
                 steps = self._context.phases.done[first_phase:]
-                raise too_slow(self._context.name, took, valid_for, steps)
+                raise too_slow(self._context.name, took, valid_for, steps, LAKEFS_ADVICE)
             tries += 1 if not left else 0
             if not left and (not retriable or tries >= _TRIES):
                 return authorised

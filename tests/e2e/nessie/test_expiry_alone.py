@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
 from lakesweep.runs.nessie.expire import expire
@@ -114,8 +115,10 @@ def test_time_that_asking_takes_is_time_that_deleting_does_not_have(
         """A minute passes with every request."""
         return began + timedelta(minutes=len(scene.nessie.requests) - before)
 
-    context = replace(scene.context(), clock=clock, delete_not_after=timedelta(hours=1))
-    engine.tell = lambda _, not_after: seen.append(clock() - (not_after - timedelta(hours=1)))
+    hour = timedelta(hours=1)
+    margins = replace(SAFETY_FULL, delete_not_after=hour, lease_life=2 * hour)
+    context = replace(scene.context(), clock=clock, margins=margins)
+    engine.tell = lambda _, not_after: seen.append(clock() - (not_after - hour))
     with scene.nessie.client() as client:
         expire(context, ExpireRequest(marked.live_set_id), client)
     assert seen

@@ -21,7 +21,7 @@ from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.lease import FOLDER
 from lakesweep.runs.record import Phase, RunStatus
 from lakesweep.runs.request import SweepRequest
-from lakesweep.runs.slow_rereads import too_slow
+from lakesweep.runs.slow_rereads import LAKEFS_ADVICE, too_slow
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.storage import ObjectStore
 from lakesweep.testing.inprocess import InProcessEngine
@@ -146,7 +146,8 @@ def test_slowest_step_is_named_with_what_helps(slow: str, advice: str) -> None:
     """Steps around it, and steps that nobody can help, do not count."""
     steps = [Phase(name, 5.0, 1) for name in ("uncommitted", "commits", "judge") if name != slow]
     steps += [Phase(slow, 4000.0, 1), Phase("re-verify", 5000.0, 1)]
-    message = too_slow("repo", timedelta(hours=2), timedelta(hours=1), steps).message
+    error = too_slow("repo", timedelta(hours=2), timedelta(hours=1), steps, LAKEFS_ADVICE)
+    message = error.message
     assert f"'{slow}' (4000 s)" in message
     assert advice in message
 

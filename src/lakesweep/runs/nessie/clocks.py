@@ -9,6 +9,7 @@ from datetime import datetime
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.domain.cutoff import assert_clocks_agree
 from lakesweep.domain.location import Location
+from lakesweep.runs.clocks import assert_run_clocks_agree
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.storage.clocks import store_time
@@ -28,10 +29,8 @@ def assert_stores_agree(
 ) -> None:
     """Refuse to judge ages where a store that tables lie in, our own store, Nessie or this machine is wrong by minutes."""
     for time in _store_times(context, lease, folders):
-        assert_clocks_agree(time, context.clock(), _MACHINE)
         server = client.server_time() if client is not None else None
-        if server is not None:
-            assert_clocks_agree(time, server, _NESSIE)
+        assert_run_clocks_agree(time, server, _NESSIE, context.clock(), context.margins)
 
 
 def _store_times(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
@@ -15,9 +16,6 @@ from lakesweep.runs.nessie.work.places import Lake
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore, StorageOptions
-
-# How long what Nessie said now authorises deletes; then it is asked again.
-DELETE_NOT_AFTER = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class NessieContext:
     clock: Callable[[], datetime] = field(default=utc_now)
     most_tasks: int = 200
     files_in_flight: int = 32  # metadata files or manifests that one task reads at the same time
-    delete_not_after: timedelta = DELETE_NOT_AFTER
+    margins: SafetyMargins = SAFETY_FULL
 
     @property
     def lake(self) -> Lake:

@@ -13,6 +13,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.domain.live_sets import DeferredFile, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
+from lakesweep.runs.context import refuse_long_requests
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_recorded
 from lakesweep.runs.nessie.catalog_now import CatalogNow
@@ -49,6 +50,7 @@ def delete_deferred(
     The list may be old, made by nessie-gc or changed by hand: each file is judged again by the set's contents and, with
     a client, by what Nessie says now.
     """
+    refuse_long_requests(context.storage, context.margins)
     context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     if live_set.status is not LiveSetStatus.EXPIRY_SUCCESS:
@@ -74,8 +76,7 @@ def delete_deferred(
         process_tree=lambda: context.engine.process_tree,
     )
     with lease:
-        bases = (base.location for base in found.grounds.bases)
-        assert_stores_agree(context, lease, bases, client)
+        bases = [base.location for base in found.grounds.bases]
         rows = _Recorded(context.live_sets.deferred(live_set.id))
         parts = rows.write(context, folder.listing)
         total = Tally(sum(part.rows for part in parts))
@@ -114,7 +115,8 @@ def delete_deferred(
             refuse_bad=partial(
                 refuse_bad_manifests, context, found, request, "No further file was deleted."
             ),
-            renew_lease=lease.renew,
+            lease=lease,
+            compare_clocks=lambda: assert_stores_agree(context, lease, bases, client),
             note_begin=lambda: save_record(context, begun),
         )
         try:

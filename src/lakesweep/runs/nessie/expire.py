@@ -23,6 +23,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     foreign_errors_as_ours,
 )
+from lakesweep.runs.context import refuse_long_requests
 from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.ages import newest_to_go
 from lakesweep.runs.nessie.base_spelling import BaseSpelling
@@ -74,6 +75,7 @@ def expire(
         UnsafeToSweepError: doubt; nothing was deleted, and the set says why.
         PartlySweptError: some was deleted and some is left; the same command goes on.
     """
+    refuse_long_requests(context.storage, context.margins)
     context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     facts = context.live_sets.facts(live_set.id)
@@ -102,8 +104,7 @@ def expire(
                 if not is_again:
                     # Only now it is known that our own folder lies below no table.
                     held.enter_context(lease)
-                bases = (base.location for base in grounds.grounds.bases)
-                assert_stores_agree(context, lease, bases, client)
+                run.compare_clocks(grounds, lease)
                 record = run.run(grounds, lease, is_again=is_again)
         except BaseException as error:
             run.fail(error)
@@ -174,6 +175,11 @@ class _Expiry:
             ),
         )
         return found
+
+    def compare_clocks(self, found: LiveGrounds, lease: Lease) -> None:
+        """Refuse to judge ages, or to tell an authority's end, by clocks that are minutes apart."""
+        bases = (base.location for base in found.grounds.bases)
+        assert_stores_agree(self._context, lease, bases, self._client)
 
     def run(self, found: LiveGrounds, lease: Lease, *, is_again: bool) -> RunRecord:
         """List, judge, and record or delete; or go on with a plan."""
@@ -352,7 +358,8 @@ class _Expiry:
                 self._request,
                 "No further file was deleted.",
             ),
-            renew_lease=lease.renew,
+            lease=lease,
+            compare_clocks=partial(self.compare_clocks, found, lease),
             note_begin=lambda: save_record(context, begun),
         ).run(self._swept)
         self._record = with_notices(self._record, found.grounds.live)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lakesweep.domain.live_sets import LiveSet, LiveSetId, OtherContent
 from lakesweep.domain.verdicts import Tally
@@ -15,6 +15,7 @@ from lakesweep.errors import (
     StorageError,
     UnsafeToSweepError,
 )
+from lakesweep.runs.lease import Lease
 from lakesweep.runs.nessie.catalog_now import CatalogNow, NewlyLive
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import judge_files
@@ -24,6 +25,7 @@ from lakesweep.runs.nessie.work.places import Unreadable
 from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.nessie.work.references import GoneFiles, ReferenceItem
 from lakesweep.runs.nessie.work.verdicts import FileJudge
+from lakesweep.runs.slow_rereads import NESSIE_ADVICE, too_slow
 from lakesweep.runs.work import deleting
 from lakesweep.runs.work.deleting import DELETED_SCHEMA, LedgerFolders, chunks_of
 from lakesweep.runs.work.parts import Part, read_part
@@ -31,7 +33,6 @@ from lakesweep.runs.work.parts import Part, read_part
 _ROWS_PER_CHUNK = 10_000
 _TRIES = 2
 _NAMED_AT_MOST = 1000
-_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 _UNDONE = (deleting.DENIED, deleting.THROTTLED, deleting.FAILED)
 
@@ -76,15 +77,19 @@ class FileSweep:
     references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
     catalog: CatalogNow | None
     refuse_bad: Callable[[Mapping[str, Unreadable]], None]  # manifests that must be readable
-    renew_lease: Callable[[], datetime]  # the store's time of it; raises when the lease was lost
+    lease: Lease
+    compare_clocks: Callable[[], None]  # raises where they are too far apart
     note_begin: Callable[[], None]
 
     def run(self, swept: Swept) -> None:
         """Delete all that is garbage still; `swept` says at every moment how far it came."""
-        tries = 0
+        tries = slow_rounds = 0
         is_first = True
+        margins = self.context.margins
         while True:
-            read_at = self.renew_lease()
+            began, first_phase = self.context.clock(), len(self.context.phases.done)
+            read_at = self.lease.renew()
+            self.compare_clocks()
             now = self._ask_again()
             protection = self.protection(now.others)
             parts = self._authorise(swept, now, protection, is_first=is_first)
@@ -92,11 +97,13 @@ class FileSweep:
             if not parts:
                 return
             self.note_begin()
-            self.renew_lease()  # once more, now that the engine runs: the lease says where its tasks are
+            took = self.context.clock() - began
+            valid_for = margins.authority_after(took)
+            # Once more, now that the engine runs: the lease says where its tasks are, and outlives what they may do.
+            self.lease.renew(margins.lease_life_for(valid_for))
             swept.may_have_deleted = True  # until the round says what it did
-            not_after = read_at + self.context.delete_not_after if self.catalog else _NEVER
             with self.context.phases.phase("delete") as step:
-                tried = self._delete(parts, not_after, protection, swept)
+                tried = self._delete(parts, read_at + valid_for, protection, swept)
                 swept.may_have_deleted = (
                     swept.tally(deleting.DELETED) + swept.done_before
                 ).objects > 0
@@ -109,12 +116,12 @@ class FileSweep:
                     f"No executor could delete in time: {swept.examples[deleting.CLOCK_OFF]}. Nothing more was deleted.",
                     kind="clock-skew",
                 )
-            if left and left == sum(part.rows for part in parts):
-                raise UnsafeToSweepError(
-                    f"Asking what is live takes longer than the answer is valid ({self.context.delete_not_after}), so "
-                    "nothing could be deleted. Give the job more executors.",
-                    kind="verification-too-slow",
-                )
+            # The next look reads less: what is new to this one is known to it.
+            slow_rounds = slow_rounds + 1 if left and left == sum(p.rows for p in parts) else 0
+            if slow_rounds > 1:
+                steps = self.context.phases.done[first_phase:]
+                name = f"the catalog of live set {self.live_set_id}"
+                raise too_slow(name, took, valid_for, steps, NESSIE_ADVICE)
             retriable = sum(
                 tried.get(o, Tally()).objects for o in (deleting.THROTTLED, deleting.FAILED)
             )
@@ -167,7 +174,8 @@ class FileSweep:
         self, parts: Sequence[Part], not_after: datetime, protection: FolderIndex, swept: Swept
     ) -> dict[str, Tally]:
         folder = SetFolder(self.live_set_id)
-        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK)
+        skew = self.context.margins.clock_skew
+        chunks = chunks_of(parts, not_after, _ROWS_PER_CHUNK, clock_skew=skew)
         deletion = FileDeletion(
             self.context.lake,
             self.context.target,
