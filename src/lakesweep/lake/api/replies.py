@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-__all__ = ["error_reply", "json_reply", "no_content"]
+__all__ = ["error_reply", "header_text", "json_reply", "no_content"]
+
+# Types and checksums may come from JSON or another server's commit; a line break in a header would begin another one.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def json_reply(
@@ -21,7 +25,15 @@ def error_reply(
     status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
     """An error as every lakeFS client reads it."""
-    return json_reply({"message": message}, status, headers)
+    # What a client sent may be told back to it, and need not be text.
+    shown = message.encode(errors="replace").decode()
+    return json_reply({"message": shown}, status, headers)
+
+
+def header_text(value: str) -> str:
+    """A stored text as a header can carry it: one line, Latin-1, no spaces around it."""
+    line = _CONTROL.sub(" ", value).strip()
+    return line.encode("latin-1", errors="replace").decode("latin-1")
 
 
 def no_content() -> Response:

@@ -16,6 +16,7 @@ from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.names import path_key
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.descriptions import check_description
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.staging.staged_values import TOMBSTONE, decode_staged, encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
@@ -63,6 +64,7 @@ class Copying:
         """Copy an object."""
         dest_key, source_key = path_key(dest_path), path_key(source_path)
         self._branches.read(repository, branch_id)
+        check_description(content_type=replace_content_type or "", metadata=replace_metadata)
         changes = _Replacements(replace_metadata, replace_content_type)
         is_same_branch = (source_repository, source_ref) == (repository, branch_id)
         if is_same_branch:
@@ -93,6 +95,7 @@ class Copying:
     ) -> ObjectStats:
         """Stage the entry again with other metadata. Its address is tracked, as a copy's is, for the same reason."""
         key = path_key(path)
+        check_description(metadata=metadata)
         staged: list[Entry] = []
 
         def changed(head: BranchHead) -> list[Row]:

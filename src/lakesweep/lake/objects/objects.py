@@ -17,6 +17,7 @@ from lakesweep.lake.objects.byte_ranges import resolve_range
 from lakesweep.lake.objects.folding import fold
 from lakesweep.lake.records import cut_page, page_size
 from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.descriptions import check_description
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.staging.staged_values import TOMBSTONE, decode_staged, encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
@@ -72,6 +73,7 @@ class Objects:
     ) -> ObjectStats:
         """Store the bytes, stage the entry, and only then let go of the record that protected them."""
         key = path_key(path)
+        check_description(content_type=content_type, metadata=metadata)
         self._branches.read(repository, branch_id)
         if if_absent:
             self._staging.assert_absent(repository, branch_id, key)

@@ -12,8 +12,13 @@ from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.refs.tags import Tags
 from lakesweep.lake.values import Repository, ResolvedRef
 
-_EXPRESSION = re.compile(r"(?P<base>.+?)(?P<steps>(?:~\d*|\^\d*|@|\$)*)", re.DOTALL)
-_STEP = re.compile(r"[~^]\d*|@|\$")
+# Read from the end, where each step begins with its number: so the text is gone through once, whatever is in it.
+_STEPS_BACKWARDS = re.compile(r"(?:[0-9]*[~^]|[@$])*")
+_STEP = re.compile(r"[~^][0-9]*|@|\$")
+LONGEST_REF = 2048
+"""Characters of an expression: the longest name, and room for steps."""
+MOST_STEPS_BACK = 10_000
+"""Commits that an expression may walk over."""
 _FULL_COMMIT = re.compile(r"[0-9a-f]{64}")
 
 
@@ -27,17 +32,29 @@ class RefExpression:
     @classmethod
     def parse(cls, text: str) -> RefExpression:
         """The expression; `InvalidRequestError` (`invalid-ref`) when there is none."""
-        match = _EXPRESSION.fullmatch(text)
-        if match is None:
-            raise InvalidRequestError("a reference may not be empty", kind="invalid-ref")
-        steps = tuple(_STEP.findall(match["steps"]))
+        if not text or len(text) > LONGEST_REF:
+            raise InvalidRequestError(
+                f"a reference of {len(text)} characters is none: it has 1 to {LONGEST_REF}",
+                kind="invalid-ref",
+            )
+        match = _STEPS_BACKWARDS.match(text[::-1])
+        assert match is not None  # no steps at all match, too
+        # Steps alone have nothing to start from, so the text is no more than a name that nothing has.
+        base_length = len(text) - match.end() or len(text)
+        steps = tuple(_STEP.findall(text[base_length:]))
         for step in steps:
             # `@` and `$` say which side of a branch is meant, so nothing can come before or behind them.
             if step in ("@", "$") and len(steps) > 1:
                 raise InvalidRequestError(
                     f"{text!r} is no reference: {step!r} can't be combined", kind="invalid-ref"
                 )
-        return cls(match["base"], steps)
+        if sum(map(_walked, steps)) > MOST_STEPS_BACK:
+            raise InvalidRequestError(
+                f"{text[:100]!r} goes back over more than {MOST_STEPS_BACK} commits; ask for the log, and"
+                " name the commit by its id",
+                kind="invalid-ref",
+            )
+        return cls(text[:base_length], steps)
 
     @property
     def is_staging_only(self) -> bool:
@@ -92,7 +109,7 @@ class Refs:
         return ResolvedRef(commit_id)
 
     def _step(self, repository: Repository, commit_id: CommitId, step: str, text: str) -> CommitId:
-        count = int(step[1:] or "1")
+        count = _count(step)
         if step[0] == "~":
             for _ in range(count):
                 parents = self._commits.get(repository, commit_id).parents
@@ -106,6 +123,18 @@ class Refs:
         if count > len(parents):
             raise _missing(repository, text)
         return parents[count - 1]
+
+
+def _count(step: str) -> int:
+    digits = step[1:].lstrip("0")
+    if not digits:
+        return 0 if step[1:] else 1
+    # More digits than this are more commits than anyone has, and Python reads no number of thousands of digits.
+    return int(digits) if len(digits) < 10 else 10**9
+
+
+def _walked(step: str) -> int:
+    return _count(step) if step[0] == "~" else 1
 
 
 def _missing(repository: Repository, text: str) -> MissingError:

@@ -17,6 +17,7 @@ from lakesweep.lake.context import LakeContext, full_address
 from lakesweep.lake.errors import InvalidAddressError, InvalidRequestError, LakeError
 from lakesweep.lake.names import path_key
 from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.descriptions import check_description, clean_checksum
 from lakesweep.lake.staging.staged_values import encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
@@ -82,6 +83,7 @@ class Linking:
     ) -> ObjectStats:
         """Claim the issued address, stage its entry, and only then remove the record."""
         key = path_key(path)
+        check_description(content_type=content_type, metadata=metadata)
         self._branches.read(repository, branch_id)
         found = self._find_issued(repository, branch_id, path, physical_address)
         self._assert_uploaded(repository, found, size_bytes)
@@ -89,7 +91,7 @@ class Linking:
             address=found.upload.address,
             last_modified=mtime or self._context.now(),
             size=size_bytes,
-            e_tag=_clean_checksum(checksum),
+            e_tag=clean_checksum(checksum),
             metadata=dict(metadata),
             content_type=content_type,
         )
@@ -121,6 +123,7 @@ class Linking:
     ) -> ObjectStats:
         """Stage an object that lies in no namespace; no collection will ever touch it."""
         key = path_key(path)
+        check_description(content_type=content_type, metadata=metadata)
         self._addresses.check_outside(repository, physical_address)
         if size_bytes < 0:
             raise InvalidRequestError(f"an object can't have {size_bytes} bytes")
@@ -128,7 +131,7 @@ class Linking:
             address=physical_address,
             last_modified=mtime or self._context.now(),
             size=size_bytes,
-            e_tag=_clean_checksum(checksum),
+            e_tag=clean_checksum(checksum),
             metadata=dict(metadata),
             address_type=AddressType.FULL,
             content_type=content_type,
@@ -189,13 +192,6 @@ class Linking:
         secret = self._credentials.signing_secret(_SECRET)
         digest = hmac.new(secret, signed.encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-
-
-def _clean_checksum(checksum: str) -> str:
-    cleaned = checksum.strip().strip('"').strip()
-    if not cleaned:
-        raise InvalidRequestError("a checksum is needed; nothing was staged", kind="no-checksum")
-    return cleaned
 
 
 def _refused(address: str, why: str) -> InvalidAddressError:

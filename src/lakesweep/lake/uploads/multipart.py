@@ -21,6 +21,7 @@ from lakesweep.lake.errors import (
 from lakesweep.lake.names import path_key
 from lakesweep.lake.records import cut_page, page_size
 from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.staging.descriptions import check_description
 from lakesweep.lake.staging.staged_values import encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.uploads.multipart_parts import Part, Parts
@@ -67,6 +68,7 @@ class Multipart:
     ) -> MultipartUpload:
         """Begin: the address is chosen, and counts as live, from now on."""
         path_key(path)
+        check_description(content_type=content_type, metadata=metadata)
         self._branches.read(repository, branch_id)
         now = self._context.now()
         upload = PendingUpload(

@@ -108,7 +108,7 @@ class _Gateway:
         if isinstance(response.body, bytes) and response.status not in (204, 304):
             headers.setdefault("Content-Length", str(len(response.body)))
         encoded = [
-            (name.lower().encode("latin-1"), _CONTROL.sub(" ", value).encode())
+            (name.lower().encode("latin-1"), _CONTROL.sub(" ", value).strip().encode())
             for name, value in headers.items()
         ]
         await send({"type": "http.response.start", "status": response.status, "headers": encoded})

@@ -27,7 +27,6 @@ __all__ = [
     "user_metadata_headers",
 ]
 
-LONGEST_METADATA_BYTES: Final = 2048
 # lakeFS keeps S3 metadata under the whole header name in this spelling, the rest of the name in lower case.
 METADATA_PREFIX: Final = "X-Amz-Meta-"
 
@@ -64,20 +63,10 @@ def refuse_unsupported_headers(request: GatewayRequest) -> None:
 
 def read_user_metadata(request: GatewayRequest) -> dict[str, str]:
     """The metadata of `X-Amz-Meta-*` headers, under the names that lakeFS stores them by."""
-    found = {
+    return {
         METADATA_PREFIX + name: _decode_words(value)
         for name, value in request.user_headers(METADATA_PREFIX.lower())
     }
-    prefix_bytes = len(METADATA_PREFIX)
-    size = sum(len(name) - prefix_bytes + len(value.encode()) for name, value in found.items())
-    if size > LONGEST_METADATA_BYTES:
-        raise S3Error(
-            "MetadataTooLarge",
-            "Your metadata headers exceed the maximum allowed metadata size.",
-            Size=str(size),
-            MaxSizeAllowed=str(LONGEST_METADATA_BYTES),
-        )
-    return found
 
 
 def user_metadata_headers(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -35,7 +35,12 @@ _CODE_OF_MISSING: Final = MappingProxyType(
     }
 )
 _CODE_OF_INVALID: Final = MappingProxyType(
-    {"invalid-part": "InvalidPart", "part-order": "InvalidPartOrder", "no-parts": "MalformedXML"}
+    {
+        "invalid-part": "InvalidPart",
+        "part-order": "InvalidPartOrder",
+        "no-parts": "MalformedXML",
+        "metadata-too-large": "MetadataTooLarge",
+    }
 )
 
 

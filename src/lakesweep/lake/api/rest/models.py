@@ -7,11 +7,35 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+# Characters of a commit's message, and of its metadata, of which a page of the log holds a thousand.
+LONGEST_COMMIT_TEXT = 64 * 1024
+
+
+def _checked_text(text: str) -> str:
+    """JSON can spell half of a surrogate pair, which no store and no reply can carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a surrogate pair, which is no text") from None
+    return text
+
+
+def _checked_commit_metadata(metadata: dict[str, str]) -> dict[str, str]:
+    if sum(len(key) + len(value) for key, value in metadata.items()) > LONGEST_COMMIT_TEXT:
+        raise ValueError(f"it is longer than {LONGEST_COMMIT_TEXT} characters")
+    return metadata
+
+
+Text = Annotated[str, AfterValidator(_checked_text)]
 # Times are unix seconds; the bounds are those of the year 1 and the year 9999, which is what a date can hold.
 UnixSeconds = Annotated[int, Field(ge=-62_135_596_800, le=253_402_300_799)]
-Metadata = dict[str, str]
+Metadata = dict[Text, Text]
+CommitMetadata = Annotated[Metadata, AfterValidator(_checked_commit_metadata)]
+CommitMessage = Annotated[Text, Field(max_length=LONGEST_COMMIT_TEXT)]
+# Sizes are kept as 64-bit numbers.
+SizeBytes = Annotated[int, Field(ge=0, lt=2**63)]
 # lakeFS keeps days as 32-bit numbers; whether they make sense is for the lake to say.
 Days = Annotated[int, Field(ge=-(2**31), lt=2**31)]
 
@@ -23,49 +47,49 @@ class RequestBody(BaseModel):
 
 
 class LoginBody(RequestBody):
-    access_key_id: str
-    secret_access_key: str
+    access_key_id: Text
+    secret_access_key: Text
 
 
 class SetupKey(RequestBody):
-    access_key_id: str = Field(min_length=1)
-    secret_access_key: str = Field(min_length=1)
+    access_key_id: Text = Field(min_length=1)
+    secret_access_key: Text = Field(min_length=1)
 
 
 class SetupBody(RequestBody):
-    username: str = Field(min_length=1)
+    username: Text = Field(min_length=1)
     key: SetupKey | None = None
 
 
 class RepositoryBody(RequestBody):
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")
-    storage_namespace: str = Field(pattern=r"^(s3|gs|https?|mem|local|transient)://.*$")
-    storage_id: str = ""
-    default_branch: str = "main"
+    name: Text = Field(pattern=r"^[a-z0-9][a-z0-9-]{2,62}$")
+    storage_namespace: Text = Field(pattern=r"^(s3|gs|https?|mem|local|transient)://.*$")
+    storage_id: Text = ""
+    default_branch: Text = "main"
     sample_data: bool = False
     read_only: bool = False
 
 
 class BranchBody(RequestBody):
-    name: str
-    source: str
+    name: Text
+    source: Text
     force: bool = False
     hidden: bool = False
 
 
 class ResetBody(RequestBody):
     type: Literal["reset", "object", "common_prefix"]
-    path: str = ""
+    path: Text = ""
     force: bool = False
 
 
 class CommitOverrides(RequestBody):
-    message: str | None = None
-    metadata: Metadata | None = None
+    message: CommitMessage | None = None
+    metadata: CommitMetadata | None = None
 
 
 class RevertBody(RequestBody):
-    ref: str
+    ref: Text
     parent_number: int
     commit_overrides: CommitOverrides | None = None
     force: bool = False
@@ -73,55 +97,55 @@ class RevertBody(RequestBody):
 
 
 class CherryPickBody(RequestBody):
-    ref: str
+    ref: Text
     parent_number: int | None = None
     commit_overrides: CommitOverrides | None = None
     force: bool = False
 
 
 class TagBody(RequestBody):
-    id: str
-    ref: str
+    id: Text
+    ref: Text
     force: bool = False
 
 
 class MergeBody(RequestBody):
-    message: str = ""
-    metadata: Metadata = Field(default_factory=dict)
-    strategy: str = ""
+    message: CommitMessage = ""
+    metadata: CommitMetadata = Field(default_factory=dict)
+    strategy: Text = ""
     force: bool = False
     allow_empty: bool = False
     squash_merge: bool = False
 
 
 class CommitBody(RequestBody):
-    message: str
-    metadata: Metadata = Field(default_factory=dict)
+    message: CommitMessage
+    metadata: CommitMetadata = Field(default_factory=dict)
     date: UnixSeconds | None = None
     allow_empty: bool = False
     force: bool = False
 
 
 class CommitRecordBody(RequestBody):
-    commit_id: str
+    commit_id: Text
     version: int = Field(ge=0, le=1)
-    committer: str
-    message: str
-    metarange_id: str
+    committer: Text
+    message: CommitMessage
+    metarange_id: Text
     creation_date: UnixSeconds
-    parents: list[str]
-    metadata: Metadata = Field(default_factory=dict)
-    generation: int = Field(ge=0)
+    parents: list[Text]
+    metadata: CommitMetadata = Field(default_factory=dict)
+    generation: int = Field(ge=0, lt=2**63)
     force: bool = False
 
 
 class PathsBody(RequestBody):
-    paths: list[str] = Field(max_length=1000)
+    paths: list[Text] = Field(max_length=1000)
 
 
 class CopyBody(RequestBody):
-    src_path: str
-    src_ref: str | None = None
+    src_path: Text
+    src_ref: Text | None = None
     force: bool = False
     shallow: bool = False
 
@@ -131,38 +155,38 @@ class UserMetadataBody(RequestBody):
 
 
 class StageBody(RequestBody):
-    physical_address: str
-    checksum: str
-    size_bytes: int = Field(ge=0)
+    physical_address: Text
+    checksum: Text
+    size_bytes: SizeBytes
     mtime: UnixSeconds | None = None
     metadata: Metadata = Field(default_factory=dict)
-    content_type: str = ""
+    content_type: Text = ""
     force: bool = False
 
 
 class StagingBody(RequestBody):
-    physical_address: str
+    physical_address: Text
 
 
 class LinkBody(RequestBody):
     staging: StagingBody
-    checksum: str
-    size_bytes: int = Field(ge=0)
+    checksum: Text
+    size_bytes: SizeBytes
     user_metadata: Metadata = Field(default_factory=dict)
-    content_type: str = ""
+    content_type: Text = ""
     mtime: UnixSeconds | None = None
     force: bool = False
 
 
 class ImportPathBody(RequestBody):
     type: Literal["common_prefix", "object"]
-    path: str
-    destination: str
+    path: Text
+    destination: Text
 
 
 class ImportCommitBody(RequestBody):
-    message: str
-    metadata: Metadata = Field(default_factory=dict)
+    message: CommitMessage
+    metadata: CommitMetadata = Field(default_factory=dict)
 
 
 class ImportBody(RequestBody):
@@ -172,14 +196,14 @@ class ImportBody(RequestBody):
 
 
 class RefsBody(RequestBody):
-    commits_meta_range_id: str
-    tags_meta_range_id: str
-    branches_meta_range_id: str
+    commits_meta_range_id: Text
+    tags_meta_range_id: Text
+    branches_meta_range_id: Text
     force: bool = False
 
 
 class BranchRuleBody(RequestBody):
-    branch_id: str
+    branch_id: Text
     retention_days: Days
 
 
@@ -189,4 +213,4 @@ class RulesBody(RequestBody):
 
 
 class PrepareUncommittedBody(RequestBody):
-    continuation_token: str | None = None
+    continuation_token: Text | None = None

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
-from lakesweep.lake.api.replies import json_reply
+from lakesweep.lake.api.replies import header_text, json_reply
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep, PathQuery, RefusePresign
 from lakesweep.lake.api.rest.wire import (
     DEFAULT_CONTENT_TYPE,
@@ -120,13 +120,13 @@ def _asked_range(request: Request) -> ByteRange | None:
 
 
 def _etag(stats: ObjectStats) -> str:
-    return f'"{stats.checksum}"'
+    return f'"{header_text(stats.checksum)}"'
 
 
 def _object_headers(stats: ObjectStats) -> dict[str, str]:
     headers = {
         "ETag": _etag(stats),
-        "Content-Type": stats.content_type or DEFAULT_CONTENT_TYPE,
+        "Content-Type": header_text(stats.content_type) or DEFAULT_CONTENT_TYPE,
         "Accept-Ranges": "bytes",
     }
     if stats.mtime is not None:
