@@ -90,10 +90,10 @@ def load(kv: KeyValueStore, token: str, rows: Iterator[Row]) -> None:
 
 def load_staged(folder: Path, size: Size) -> None:
     lake, kv = open_lake(folder)
-    lake.create_repository(_REPOSITORY, "local://bench")
+    lake.repositories.create(_REPOSITORY, "local://bench")
     per_branch = size.staged // size.branches
     for number in range(size.branches):
-        branch = lake.create_branch(_REPOSITORY, f"branch-{number:04d}", "main")
+        branch = lake.refs.create_branch(lake.writable(_REPOSITORY), f"branch-{number:04d}", "main")
         load(kv, branch.staging_token, staged_rows(number * per_branch, 1, per_branch))
     lake.close()
 
@@ -101,22 +101,22 @@ def load_staged(folder: Path, size: Size) -> None:
 def load_commit(folder: Path, size: Size) -> None:
     """Commit the even numbers, stage the odd ones: every range changes everywhere."""
     lake, kv = open_lake(folder)
-    lake.create_repository(_REPOSITORY, "local://bench")
+    lake.repositories.create(_REPOSITORY, "local://bench")
     for first in (0, 1):
-        token = lake.get_branch(_REPOSITORY, "main").staging_token
+        token = lake.branches.head(lake.repositories.get(_REPOSITORY), "main").staging_token
         load(kv, token, staged_rows(first, 2, size.onto))
         if first == 0:
-            lake.commit(_REPOSITORY, "main", "first", committer="bench")
+            lake.committing.commit(lake.writable(_REPOSITORY), "main", "first", committer="bench")
     lake.close()
 
 
 def prepare(folder: Path) -> None:
     lake, _ = open_lake(folder)
     started = time.perf_counter()
-    page = lake.prepare_uncommitted(_REPOSITORY)
+    page = lake.uncommitted_list.prepare(lake.writable(_REPOSITORY))
     pages = 1
     while page.continuation_token is not None:
-        page = lake.prepare_uncommitted(_REPOSITORY, page.continuation_token)
+        page = lake.uncommitted_list.prepare(lake.writable(_REPOSITORY), page.continuation_token)
         pages += 1
     seconds = time.perf_counter() - started
     print(seconds, _peak_mib(), f"{page.total_rows:,} rows in {pages} files")
@@ -126,7 +126,7 @@ def prepare(folder: Path) -> None:
 def commit(folder: Path) -> None:
     lake, _ = open_lake(folder)
     started = time.perf_counter()
-    made = lake.commit(_REPOSITORY, "main", "second", committer="bench")
+    made = lake.committing.commit(lake.writable(_REPOSITORY), "main", "second", committer="bench")
     seconds = time.perf_counter() - started
     print(seconds, _peak_mib(), f"metarange {made.meta_range_id[:12]}")
     lake.close()

@@ -91,8 +91,8 @@ class Story:
 
     def _opening(self) -> str:
         rules = RetentionRules(14, {BranchId("main"): 21})
-        self.lake.create_repository(REPOSITORY, f"local://{REPOSITORY}")
-        self.lake.set_rules(REPOSITORY, rules)
+        self.lake.repositories.create(REPOSITORY, f"local://{REPOSITORY}")
+        self.lake.rules.set(self.lake.writable(REPOSITORY), rules)
         (self.data / "README.txt").write_text("Not lakeFS's: somebody left this here.\n")
         for region in ("east", "west", "north"):
             self._upload("main", [f"sales/{region}/day-{day:02}.csv" for day in range(1, 16)])
@@ -107,7 +107,7 @@ class Story:
 
     def _abandoned_upload(self) -> str:
         for name in ("video/1.mp4", "video/2.mp4"):
-            issued = self.lake.get_physical_address(REPOSITORY, "main", name)
+            issued = self.lake.linking.issue(self.lake.writable(REPOSITORY), "main", name)
             address = self.relative(issued.physical_address)
             path = self.data / address
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,21 +116,23 @@ class Story:
         return "two large files are uploaded straight to the store, and their job dies before it links them"
 
     def _experiment(self) -> str:
-        self.lake.create_branch(REPOSITORY, "experiment", "main")
+        self.lake.refs.create_branch(self.lake.writable(REPOSITORY), "experiment", "main")
         self._upload("experiment", [f"model/part-{n}.bin" for n in range(8)], size=60_000)
         self._commit("experiment", "a first model")
         self._replace("experiment", [f"model/part-{n}.bin" for n in range(8)], size=60_000)
         self._commit("experiment", "a better model")
-        self.lake.create_branch(REPOSITORY, "scratch", "main")
+        self.lake.refs.create_branch(self.lake.writable(REPOSITORY), "scratch", "main")
         self._upload("scratch", [f"tmp/join-{n}.parquet" for n in range(12)])
         return "branch experiment: a model, and a better one; branch scratch: twelve files nobody commits"
 
     def _experiment_ends(self) -> str:
-        merged = self.lake.merge(REPOSITORY, "experiment", "main", committer=_PERSON)
+        merged = self.lake.merging.merge(
+            self.lake.writable(REPOSITORY), "experiment", "main", committer=_PERSON
+        )
         self.commits.append(merged)
-        self.lake.delete_branch(REPOSITORY, "experiment")
+        self.lake.branches.delete(self.lake.writable(REPOSITORY), "experiment")
         self._forget_branch("scratch", "staged on a branch deleted 25 days ago")
-        self.lake.delete_branch(REPOSITORY, "scratch")
+        self.lake.branches.delete(self.lake.writable(REPOSITORY), "scratch")
         return "experiment is merged into main; experiment and scratch are deleted"
 
     def _corrections(self) -> str:
@@ -155,14 +157,18 @@ class Story:
     def _today(self) -> str:
         self._upload("main", ["report/draft.csv", *(f"inbox/{n}.csv" for n in range(6))])
         # A rename under way: a copy that shares its source's object, and then no source any more.
-        self.lake.copy_object(REPOSITORY, "main", "report/final.csv", "report/draft.csv")
-        self.lake.delete_objects(REPOSITORY, "main", ["report/draft.csv"])
+        self.lake.copying.copy(
+            self.lake.writable(REPOSITORY), "main", "report/final.csv", "report/draft.csv"
+        )
+        self.lake.objects.delete_many(self.lake.writable(REPOSITORY), "main", ["report/draft.csv"])
         return "main: six uploads wait for a commit, and a rename is under way"
 
     def _upload(self, branch: str, paths: Sequence[str], size: int = 8_000) -> None:
         for path in paths:
             content = self._random.randbytes(self._random.randint(size // 2, size * 2))
-            stats = self.lake.upload_object(REPOSITORY, branch, path, [content])
+            stats = self.lake.objects.upload(
+                self.lake.writable(REPOSITORY), branch, path, [content]
+            )
             self._now_at[branch, path] = self.relative(stats.physical_address)
 
     def _replace(self, branch: str, paths: Sequence[str], size: int = 8_000) -> None:
@@ -173,7 +179,7 @@ class Story:
     def _delete(self, branch: str, paths: Sequence[str]) -> None:
         for path in paths:
             self._remember(path, branch, "deleted")
-        self.lake.delete_objects(REPOSITORY, branch, paths)
+        self.lake.objects.delete_many(self.lake.writable(REPOSITORY), branch, paths)
 
     def _forget_branch(self, branch: str, why: str) -> None:
         for (on, path), address in self._now_at.items():
@@ -189,7 +195,9 @@ class Story:
 
     def _commit(self, branch: str, message: str) -> None:
         at = self.clock()
-        commit = self.lake.commit(REPOSITORY, branch, message, committer=_PERSON, date=at)
+        commit = self.lake.committing.commit(
+            self.lake.writable(REPOSITORY), branch, message, committer=_PERSON, date=at
+        )
         self.commits.append(commit.id)
 
     def _date_files(self) -> None:

@@ -34,7 +34,7 @@ class Housekeeping:
         self._dropped_tokens = dropped_tokens
         self._tasks = tasks
 
-    def run(self, now: datetime | None) -> None:
+    def run(self, now: datetime | None = None) -> None:
         """One round."""
         now = now or self._context.now()
         for repository in list(self._repositories.all()):

@@ -65,10 +65,10 @@ def set_up_first_user(
         raise ConfigError(
             "An access key needs both its id and its secret; no user was created. Give both or neither."
         )
-    if lake.is_initialized():
+    if lake.credentials.is_initialized():
         return None
     try:
-        return lake.setup_first_user(
+        return lake.credentials.setup_first_user(
             FIRST_USERNAME, access_key_id=access_key_id, secret_access_key=secret_access_key
         )
     except ConflictError:
@@ -142,7 +142,7 @@ def housekeeping(lake: Lake, every_seconds: float = _HOUSEKEEPING_SECONDS) -> It
     def run() -> None:
         while not stop.wait(every_seconds):
             try:
-                lake.run_housekeeping()
+                lake.housekeeping.run()
             except LakesweepError:
                 # What was not cleaned up stays protected; the next round tries again.
                 logger.exception("housekeeping failed; trying again in %.0f s", every_seconds)

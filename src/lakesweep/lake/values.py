@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
@@ -24,6 +25,7 @@ DiffMode = Literal["two_dot", "three_dot"]
 ResetType = Literal["reset", "object", "common_prefix"]
 MergeStrategy = Literal["", "dest-wins", "source-wins"]
 MAX_PAGE = 1000
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

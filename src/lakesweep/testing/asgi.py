@@ -42,7 +42,9 @@ class AsgiLake:
             LakeSettings(**{"data_dir": Path("/nonexistent/lake"), **settings}),
             self.clock,
         )
-        self.lake.setup_first_user("tester", access_key_id=KEY_ID, secret_access_key=SECRET)
+        self.lake.credentials.setup_first_user(
+            "tester", access_key_id=KEY_ID, secret_access_key=SECRET
+        )
         self._runner = asyncio.Runner()
         transport = httpx.ASGITransport(
             build_app(self.lake, limits=limits), raise_app_exceptions=False

@@ -15,7 +15,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import PAGE_ROWS, KeyValueStore, Row
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
-from lakesweep.lake.values import LakeSettings
+from lakesweep.lake.values import LakeSettings, Repository
 from lakesweep.storage import ObjectStore
 
 T = TypeVar("T")
@@ -64,8 +64,13 @@ class LakeRepo:
 
     def create(self) -> LakeRepo:
         """Create the repository."""
-        self.lake.create_repository(self.id, self.namespace)
+        self.lake.repositories.create(self.id, self.namespace)
         return self
+
+    @property
+    def record(self) -> Repository:
+        """The repository, as the lake's parts want it."""
+        return self.lake.repositories.get(self.id)
 
     @property
     def store(self) -> ObjectStore:
@@ -75,16 +80,18 @@ class LakeRepo:
 
     def put(self, path: str, content: bytes = b"data", branch: str = "main", **how: Any) -> str:
         """Upload; the address relative to the namespace."""
-        stats = self.lake.upload_object(self.id, branch, path, [content], **how)
+        stats = self.lake.objects.upload(
+            self.lake.writable(self.id), branch, path, [content], **how
+        )
         return self.relative(stats.physical_address)
 
     def read(self, path: str, ref: str = "main") -> bytes:
         """The object's bytes."""
-        return b"".join(self.lake.open_object(self.id, ref, path).chunks)
+        return b"".join(self.lake.objects.open(self.record, ref, path).chunks)
 
     def address(self, path: str, ref: str = "main") -> str:
         """The entry's address relative to the namespace."""
-        return self.relative(self.lake.get_entry(self.id, ref, path).physical_address)
+        return self.relative(self.lake.objects.stat(self.record, ref, path).physical_address)
 
     def relative(self, physical_address: str) -> str:
         """An address as the collector sees it."""
@@ -92,7 +99,9 @@ class LakeRepo:
 
     def commit(self, branch: str = "main", **how: Any) -> str:
         """Commit; the commit's id."""
-        return self.lake.commit(self.id, branch, how.pop("message", "m"), committer="me", **how).id
+        return self.lake.committing.commit(
+            self.lake.writable(self.id), branch, how.pop("message", "m"), committer="me", **how
+        ).id
 
     def contents(self, ref: str = "main") -> dict[str, bytes]:
         """Every path and its bytes."""
@@ -103,7 +112,9 @@ class LakeRepo:
         found: list[str] = []
         after = ""
         while True:
-            page = self.lake.list_entries(self.id, ref, prefix=prefix, after=after, amount=1000)
+            page = self.lake.objects.list_page(
+                self.record, ref, prefix=prefix, after=after, amount=1000
+            )
             found.extend(entry.path for entry in page.results)
             if not page.has_more:
                 return found
@@ -111,16 +122,16 @@ class LakeRepo:
 
     def branches(self) -> list[str]:
         """Branch ids in order."""
-        page = self.lake.list_branches(self.id, amount=1000, show_hidden=True)
+        page = self.lake.branches.page(self.record, amount=1000, show_hidden=True)
         return [branch.id for branch in page.results]
 
     def uncommitted(self, between_pages: Callable[[], None] = lambda: None) -> list[str]:
         """Run prepare-uncommitted to its end; every address in its files, after checking the rows it promised."""
-        page = self.lake.prepare_uncommitted(self.id)
+        page = self.lake.uncommitted_list.prepare(self.record)
         promised = page.rows_written
         while page.continuation_token is not None:
             between_pages()
-            page = self.lake.prepare_uncommitted(self.id, page.continuation_token)
+            page = self.lake.uncommitted_list.prepare(self.record, page.continuation_token)
             promised += page.rows_written
         folder = f"_lakefs/retention/gc/uncommitted/{page.run_id}/uncommitted/"
         found: list[str] = []
@@ -141,7 +152,7 @@ class LakeRepo:
         return addresses
 
     def _all_commits(self) -> Iterable[Any]:
-        parts = self.lake._parts
+        parts = self.lake
         return list(parts.commits.all(parts.repositories.get(self.id)))
 
 

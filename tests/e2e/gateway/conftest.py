@@ -71,6 +71,6 @@ _numbers = itertools.count()
 def repo(lake_server: LakeServer) -> str:
     """A new repository with the branches main and side."""
     name = f"repo-{next(_numbers)}"
-    lake_server.lake.create_repository(name, f"local://{name}")
-    lake_server.lake.create_branch(name, "side", "main")
+    lake_server.lake.repositories.create(name, f"local://{name}")
+    lake_server.lake.refs.create_branch(lake_server.lake.writable(name), "side", "main")
     return name

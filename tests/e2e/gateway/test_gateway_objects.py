@@ -289,9 +289,14 @@ def test_a_staged_object_copied_within_its_branch_is_shallow(
     s3.copy_object(Bucket=repo, Key="main/shallow", CopySource=source)
     s3.copy_object(Bucket=repo, Key="side/full", CopySource=source)
     lake = lake_server.lake
-    address = lake.get_entry(repo, "main", "a").physical_address
-    assert lake.get_entry(repo, "main", "shallow").physical_address == address
-    assert lake.get_entry(repo, "side", "full").physical_address != address
+    address = lake.objects.stat(lake.repositories.get(repo), "main", "a").physical_address
+    assert (
+        lake.objects.stat(lake.repositories.get(repo), "main", "shallow").physical_address
+        == address
+    )
+    assert (
+        lake.objects.stat(lake.repositories.get(repo), "side", "full").physical_address != address
+    )
     for key in ("main/shallow", "side/full"):
         got = s3.get_object(Bucket=repo, Key=key)
         assert (got["Body"].read(), got["Metadata"], got["ContentType"]) == (
@@ -360,7 +365,9 @@ def test_commits_and_tags_are_read_and_never_written(
 ) -> None:
     """Any ref can stand before the path in a read; a write needs a branch."""
     s3.put_object(Bucket=repo, Key="side/a", Body=b"one")
-    commit = lake_server.lake.commit(repo, "side", "first", committer="tester")
+    commit = lake_server.lake.committing.commit(
+        lake_server.lake.writable(repo), "side", "first", committer="tester"
+    )
     s3.put_object(Bucket=repo, Key="side/a", Body=b"two")
     assert s3.get_object(Bucket=repo, Key=f"{commit.id}/a")["Body"].read() == b"one"
     assert s3.get_object(Bucket=repo, Key="side@/a")["Body"].read() == b"one"

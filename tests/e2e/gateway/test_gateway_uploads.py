@@ -42,7 +42,9 @@ def test_fifty_megabytes_in_parts(s3: Any, repo: str, lake_server: LakeServer) -
     sink = io.BytesIO()
     s3.download_fileobj(repo, "main/big", sink, Config=config)
     assert hashlib.sha256(sink.getvalue()).digest() == hashlib.sha256(body).digest()
-    address = lake_server.lake.get_entry(repo, "main", "big").physical_address
+    address = lake_server.lake.objects.stat(
+        lake_server.lake.repositories.get(repo), "main", "big"
+    ).physical_address
     (file,) = data_files(lake_server, repo)
     assert address.endswith(file)
     assert re.fullmatch(r"data/[0-9a-v]{20}/[0-9a-v]{20}", file)

@@ -47,6 +47,61 @@ def test_name_and_namespace_are_taken_once(repo) -> None:
         assert repo.api.send("POST", "/repositories", json=body).status_code == 400, namespace
 
 
+_COMMIT = {"message": "m"}
+_SOURCE = {"type": "object", "path": "local://elsewhere/x", "destination": "x"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "how"),
+    [
+        ("DELETE", "", {}),
+        ("POST", "/branches", {"json": {"name": "b", "source": "main"}}),
+        ("DELETE", "/branches/main", {}),
+        ("PUT", "/branches/main", {"json": {"type": "reset"}}),
+        ("PUT", "/branches/main/hard_reset", {"params": {"ref": "main"}}),
+        ("POST", "/branches/main/revert", {"json": {"ref": "main", "parent_number": 1}}),
+        ("POST", "/branches/main/cherry-pick", {"json": {"ref": "main"}}),
+        ("POST", "/branches/main/commits", {"json": _COMMIT}),
+        ("POST", "/branches/main/import", {"json": {"paths": [_SOURCE], "commit": _COMMIT}}),
+        ("POST", "/branches/main/objects", {"params": {"path": "a"}, "content": b"x"}),
+        ("DELETE", "/branches/main/objects", {"params": {"path": "a"}}),
+        ("POST", "/branches/main/objects/delete", {"json": {"paths": ["a"]}}),
+        (
+            "POST",
+            "/branches/main/objects/copy",
+            {"params": {"dest_path": "b"}, "json": {"src_path": "a"}},
+        ),
+        (
+            "PUT",
+            "/branches/main/objects/stat/user_metadata",
+            {"params": {"path": "a"}, "json": {"set": {}}},
+        ),
+        ("GET", "/branches/main/staging/backing", {"params": {"path": "a"}}),
+        ("POST", "/tags", {"json": {"id": "t", "ref": "main"}}),
+        ("DELETE", "/tags/t", {}),
+        ("POST", "/refs/main/merge/main", {"json": {}}),
+        ("POST", "/gc/rules", {"json": {"default_retention_days": 1, "branches": []}}),
+        ("DELETE", "/gc/rules", {}),
+        ("POST", "/gc/prepare_commits", {}),
+        ("POST", "/gc/prepare_commits/async", {}),
+        ("POST", "/gc/prepare_uncommited", {"json": {}}),
+    ],
+)
+def test_read_only_repository_is_not_written_to(
+    api, read_only: str, method: str, path: str, how: dict[str, object]
+) -> None:
+    """Every route that would write says so, before it looks at anything else."""
+    reply = api.send(method, f"/repositories/{read_only}{path}", **how)
+    assert reply.status_code == 403, reply.text
+
+
+@pytest.fixture(scope="module")
+def read_only(api) -> str:
+    body = {"name": "only-read", "storage_namespace": "local://only-read", "read_only": True}
+    assert api.send("POST", "/repositories", json=body).status_code == 201
+    return "only-read"
+
+
 def test_list_is_paged(repo) -> None:
     """Pages join to the whole list, each with all of lakeFS's pagination keys."""
     first = repo.api.send("GET", "/repositories", params={"prefix": "repo-", "amount": 1}).json()

@@ -41,7 +41,7 @@ class LakeMachine(RuleBasedStateMachine):
     def create(self) -> None:
         self.repo = LakeRepo(slice_max_size=5).create()
         self.lake = self.repo.lake
-        first = self.lake.resolve_ref(self.repo.id, "main").commit_id
+        first = self.lake.refs.resolve(self.lake.repositories.get(self.repo.id), "main").commit_id
         # In the order they were made: ids differ from run to run, and choices must not.
         self.trees: dict[str, Tree] = {first: {}}
         self.branches = {"main": ModelBranch(first)}
@@ -82,10 +82,10 @@ class LakeMachine(RuleBasedStateMachine):
     @rule(data=st.data(), path=PATHS, content=CONTENTS)
     def link(self, data: st.DataObject, path: str, content: bytes) -> None:
         branch = self.any_branch(data)
-        at = self.lake.get_physical_address(self.repo.id, branch, path)
+        at = self.lake.linking.issue(self.lake.writable(self.repo.id), branch, path)
         self.repo.store.write(self.repo.relative(at.physical_address), content)
-        self.lake.link_physical_address(
-            self.repo.id,
+        self.lake.linking.link(
+            self.lake.writable(self.repo.id),
             branch,
             path,
             at.physical_address,
@@ -98,7 +98,7 @@ class LakeMachine(RuleBasedStateMachine):
     @rule(data=st.data(), paths=st.lists(PATHS, max_size=3))
     def delete(self, data: st.DataObject, paths: list[str]) -> None:
         branch = self.any_branch(data)
-        assert not self.lake.delete_objects(self.repo.id, branch, paths)
+        assert not self.lake.objects.delete_many(self.lake.writable(self.repo.id), branch, paths)
         tree = self.tree(branch)
         self.branches[branch].staged.update({path: None for path in paths if path in tree})
 
@@ -107,7 +107,9 @@ class LakeMachine(RuleBasedStateMachine):
         branch, source_branch = self.any_branch(data), self.any_branch(data)
         thing = self.tree(source_branch).get(source)
         try:
-            self.lake.copy_object(self.repo.id, branch, dest, source, src_ref=source_branch)
+            self.lake.copying.copy(
+                self.lake.writable(self.repo.id), branch, dest, source, src_ref=source_branch
+            )
             assert thing is not None
             self.branches[branch].staged[dest] = thing
         except MissingError:
@@ -118,7 +120,9 @@ class LakeMachine(RuleBasedStateMachine):
         branch = self.any_branch(data)
         thing = self.tree(branch).get(path)
         try:
-            self.lake.set_user_metadata(self.repo.id, branch, path, {"m": "set"})
+            self.lake.copying.set_user_metadata(
+                self.lake.writable(self.repo.id), branch, path, {"m": "set"}
+            )
             assert thing is not None
             self.branches[branch].staged[path] = (thing[0], "set")
         except MissingError:
@@ -144,23 +148,25 @@ class LakeMachine(RuleBasedStateMachine):
     def create_branch(self, data: st.DataObject) -> None:
         name = next(name for name in BRANCHES if name not in self.branches)
         source = data.draw(st.sampled_from(list(self.trees)))
-        self.lake.create_branch(self.repo.id, name, source)
+        self.lake.refs.create_branch(self.lake.writable(self.repo.id), name, source)
         self.branches[name] = ModelBranch(source)
 
     @precondition(lambda self: len(self.branches) > 1)
     @rule(data=st.data())
     def delete_branch(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(set(self.branches) - {"main"})))
-        self.lake.delete_branch(self.repo.id, name)
+        self.lake.branches.delete(self.lake.writable(self.repo.id), name)
         del self.branches[name]
 
     @rule(data=st.data())
     def hard_reset(self, data: st.DataObject) -> None:
         branch = self.any_branch(data)
         target = data.draw(st.sampled_from(list(self.trees)))
-        sealed = self.lake.get_branch(self.repo.id, branch).sealed_tokens
+        sealed = self.lake.branches.head(
+            self.lake.repositories.get(self.repo.id), branch
+        ).sealed_tokens
         try:
-            self.lake.hard_reset(self.repo.id, branch, target)
+            self.lake.resetting.hard_reset(self.lake.writable(self.repo.id), branch, target)
             self.branches[branch].head = target
         except DirtyBranchError:
             assert sealed
@@ -168,7 +174,9 @@ class LakeMachine(RuleBasedStateMachine):
     @rule(data=st.data(), strategy=st.sampled_from(["", "dest-wins", "source-wins"]))
     def merge(self, data: st.DataObject, strategy: str) -> None:
         source, destination = self.any_branch(data), self.any_branch(data)
-        base_id = self.lake.merge_base(self.repo.id, source, destination).base_commit_id
+        base_id = self.lake.merging.merge_base(
+            self.lake.repositories.get(self.repo.id), source, destination
+        ).base_commit_id
         base = self.trees[base_id]
         theirs = self.trees[self.branches[source].head]
         ours = self.trees[self.branches[destination].head]
@@ -185,8 +193,12 @@ class LakeMachine(RuleBasedStateMachine):
                 merged[path] = theirs[path]
         self.repo.clock.advance(seconds=1)
         try:
-            commit_id = self.lake.merge(
-                self.repo.id, source, destination, committer="me", strategy=strategy
+            commit_id = self.lake.merging.merge(
+                self.lake.writable(self.repo.id),
+                source,
+                destination,
+                committer="me",
+                strategy=strategy,
             )
             assert not self.changes(destination)
             assert not conflicts or strategy
@@ -203,27 +215,27 @@ class LakeMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def reset(self, data: st.DataObject) -> None:
         branch = self.any_branch(data)
-        self.lake.reset_branch(self.repo.id, branch, "reset")
+        self.lake.resetting.reset(self.lake.writable(self.repo.id), branch, "reset")
         self.branches[branch].staged = {}
 
     @rule(data=st.data(), prefix=st.sampled_from(["", "d/", "d/e", "z"]))
     def reset_prefix(self, data: st.DataObject, prefix: str) -> None:
         branch = self.any_branch(data)
-        self.lake.reset_branch(self.repo.id, branch, "common_prefix", prefix)
+        self.lake.resetting.reset(self.lake.writable(self.repo.id), branch, "common_prefix", prefix)
         staged = self.branches[branch].staged
         self.branches[branch].staged = {p: t for p, t in staged.items() if not p.startswith(prefix)}
 
     @rule(minutes=st.sampled_from([1, 61, 60 * 25]))
     def wait_and_tidy(self, minutes: int) -> None:
         self.repo.clock.advance(minutes=minutes)
-        self.lake.run_housekeeping()
+        self.lake.housekeeping.run()
 
     # -- what holds after every step
 
     @invariant()
     def branches_hold_what_the_model_says(self) -> None:
         for branch in self.branches:
-            page = self.lake.list_entries(self.repo.id, branch)
+            page = self.lake.objects.list_page(self.lake.repositories.get(self.repo.id), branch)
             found = {
                 entry.path: (self.repo.read(entry.path, branch), entry.metadata.get("m", ""))
                 for entry in page.results
@@ -233,7 +245,9 @@ class LakeMachine(RuleBasedStateMachine):
     @invariant()
     def staged_differences_are_the_models(self) -> None:
         for branch in self.branches:
-            diff = self.lake.diff_uncommitted(self.repo.id, branch).results
+            diff = self.lake.diffing.diff_uncommitted(
+                self.lake.repositories.get(self.repo.id), branch
+            ).results
             assert {entry.path for entry in diff} == set(self.changes(branch))
 
     @invariant()

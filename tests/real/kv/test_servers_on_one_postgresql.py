@@ -79,7 +79,7 @@ def shared(postgres: PostgresServer, tmp_path: Path) -> Iterator[LakeRepo]:
 
 def test_processes_lose_nothing_and_share_no_slice(shared: LakeRepo, tmp_path: Path) -> None:
     """Every acknowledged write is there; every race has one winner; each slice has one writer."""
-    at = shared.lake.get_physical_address(shared.id, "main", "linked")
+    at = shared.lake.linking.issue(shared.lake.writable(shared.id), "main", "linked")
     shared.store.write(shared.relative(at.physical_address), b"1234")
     workers = [
         subprocess.Popen(

@@ -32,7 +32,7 @@ class TestCommit:
         repo.put("b", b"1")
         first = repo.commit()
         repo.put("a", b"2")
-        repo.lake.delete_object(repo.id, "main", "b")
+        repo.lake.objects.delete(repo.record, "main", "b")
         repo.put("c", b"3")
         second = repo.commit()
         assert repo.contents(first) == {"a": b"1", "b": b"1"}
@@ -43,22 +43,23 @@ class TestCommit:
         """Parent, generation, version, date and metadata."""
         repo.put("a")
         date = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
-        commit = repo.lake.commit(
-            repo.id, "main", "text", committer="me", metadata={"k": "v"}, date=date
+        commit = repo.lake.committing.commit(
+            repo.record, "main", "text", committer="me", metadata={"k": "v"}, date=date
         )
         assert (commit.message, commit.committer, commit.metadata) == ("text", "me", {"k": "v"})
         assert (commit.creation_date, commit.generation, commit.version) == (date, 2, 1)
-        assert commit.parents == (repo.lake.resolve_ref(repo.id, "main~1").commit_id,)
-        assert repo.lake.get_commit(repo.id, commit.id) == commit
+        assert commit.parents == (repo.lake.refs.resolve(repo.record, "main~1").commit_id,)
+        assert repo.lake.refs.commit(repo.record, commit.id) == commit
 
     def test_nothing_staged_is_no_commit(self, repo: LakeRepo) -> None:
         """Unless an empty one is asked for, which keeps the metarange."""
         with pytest.raises(NoChangesError):
             repo.commit()
         repo.put("a")
-        metarange = repo.lake.get_commit(repo.id, repo.commit()).meta_range_id
+        metarange = repo.lake.refs.commit(repo.record, repo.commit()).meta_range_id
         assert (
-            repo.lake.get_commit(repo.id, repo.commit(allow_empty=True)).meta_range_id == metarange
+            repo.lake.refs.commit(repo.record, repo.commit(allow_empty=True)).meta_range_id
+            == metarange
         )
 
     def test_identical_content_keeps_the_committed_address(self, repo: LakeRepo) -> None:
@@ -71,7 +72,7 @@ class TestCommit:
                 repo.commit()
         assert repo.address("a") == new
         # Failed commits do not pile up sealed tokens.
-        assert len(repo.lake.get_branch(repo.id, "main").sealed_tokens) <= 1
+        assert len(repo.lake.branches.head(repo.record, "main").sealed_tokens) <= 1
         repo.put("b")
         repo.commit()
         assert repo.address("a") == old
@@ -79,34 +80,34 @@ class TestCommit:
     def test_deletion_of_nothing_is_no_change(self, repo: LakeRepo) -> None:
         """A path staged and deleted before any commit leaves nothing to commit."""
         repo.put("a")
-        repo.lake.delete_object(repo.id, "main", "a")
+        repo.lake.objects.delete(repo.record, "main", "a")
         with pytest.raises(NoChangesError):
             repo.commit()
-        assert repo.lake.diff_uncommitted(repo.id, "main").results == ()
+        assert repo.lake.diffing.diff_uncommitted(repo.record, "main").results == ()
 
     def test_last_object_deleted_leaves_an_empty_metarange(self, repo: LakeRepo) -> None:
         """The empty metarange is a file; the first commit has none."""
         repo.put("a")
         repo.commit()
-        repo.lake.delete_object(repo.id, "main", "a")
-        commit = repo.lake.get_commit(repo.id, repo.commit())
+        repo.lake.objects.delete(repo.record, "main", "a")
+        commit = repo.lake.refs.commit(repo.record, repo.commit())
         expected = "00fb7eff1a97c500eb3ca8d2ef5464131d6b6a5f9512e41eba97843522213b66"
         assert commit.meta_range_id == expected
         assert repo.paths() == []
 
     def test_untouched_ranges_are_reused(self, repo: LakeRepo) -> None:
         """A small commit onto a large one writes only the ranges it touches."""
-        token = repo.lake.get_branch(repo.id, "main").staging_token
+        token = repo.lake.branches.head(repo.record, "main").staging_token
         repo.put("x", b"value")
         value = repo.kv.get(token, b"x")
         assert value is not None
         repo.kv.set_many(token, [(b"%07d" % n, value) for n in range(150_000)])
         repo.commit()
-        committed = repo.lake._parts.committing._committed
-        repository = repo.lake.get_repository(repo.id)
+        committed = repo.lake.committing._committed
+        repository = repo.record
 
         def ranges() -> list[str]:
-            head = repo.lake.get_commit(repo.id, "main")
+            head = repo.lake.refs.commit(repo.record, "main")
             return [info.id for info in committed.ranges(repository, head.meta_range_id)]
 
         before = ranges()
@@ -123,7 +124,7 @@ class TestCommit:
     def test_commit_of_a_given_metarange(self, repo: LakeRepo) -> None:
         """Only onto a clean branch, and only one that exists."""
         repo.put("a", b"1")
-        first = repo.lake.get_commit(repo.id, repo.commit())
+        first = repo.lake.refs.commit(repo.record, repo.commit())
         repo.put("a", b"2")
         with pytest.raises(DirtyBranchError):
             repo.commit(source_metarange=first.meta_range_id)
@@ -135,14 +136,14 @@ class TestCommit:
 
     def test_plumbing_record_must_have_its_own_id(self, repo: LakeRepo) -> None:
         """A record whose id is not its content's is refused; a right one is stored and points nowhere."""
-        head = repo.lake.get_commit(repo.id, "main")
+        head = repo.lake.refs.commit(repo.record, "main")
         wrong = Commit(CommitId("0" * 64), "me", "m", repo.clock.now, MetaRangeId(""), (head.id,))
         with pytest.raises(InvalidRequestError) as refused:
-            repo.lake.create_commit_record(repo.id, wrong)
+            repo.lake.commits.create_record(repo.record, wrong)
         right = str(refused.value).split("has the id ")[1].split(",")[0]
         made = Commit(CommitId(right), "me", "m", repo.clock.now, MetaRangeId(""), (head.id,))
-        repo.lake.create_commit_record(repo.id, made)
-        assert repo.lake.get_commit(repo.id, right) == made
+        repo.lake.commits.create_record(repo.record, made)
+        assert repo.lake.refs.commit(repo.record, right) == made
 
     @pytest.mark.parametrize("if_absent", [False, True])
     @pytest.mark.parametrize("meanwhile", ["commit", "seal", "reset"])
@@ -155,10 +156,8 @@ class TestCommit:
         write = getattr(repo.kv, method)
         calls = {
             "commit": lambda: repo.commit(),
-            "seal": lambda: repo.lake._parts.committing._staging.seal(
-                repo.lake.get_repository(repo.id), "main"
-            ),
-            "reset": lambda: repo.lake.reset_branch(repo.id, "main", "reset"),
+            "seal": lambda: repo.lake.committing._staging.seal(repo.record, "main"),
+            "reset": lambda: repo.lake.resetting.reset(repo.record, "main", "reset"),
         }
 
         def write_then_act(partition: str, key: bytes, *rest: object) -> object:
@@ -177,7 +176,7 @@ class TestCommit:
     def test_write_that_a_commit_passed_is_in_the_next_token(self, repo: LakeRepo) -> None:
         """A writer that wrote to a sealed token too late for its commit has the entry staged anew."""
         repo.put("x")
-        stale = repo.lake.get_branch(repo.id, "main").staging_token
+        stale = repo.lake.branches.head(repo.record, "main").staging_token
         repo.commit()
         repo.kv.set(stale, b"late", b"never visible")
         assert repo.paths() == ["x"]
@@ -191,7 +190,7 @@ class TestCommit:
             made = 0
             while not stop.is_set():
                 try:
-                    servers[n].commit(repo.id, "main", "m", committer="me")
+                    servers[n].committing.commit(repo.record, "main", "m", committer="me")
                     made += 1
                 except NoChangesError:
                     continue
@@ -199,8 +198,10 @@ class TestCommit:
 
         def upload(n: int) -> str:
             path = f"{n:03d}"
-            servers[n % 3].upload_object(repo.id, "main", path, [path.encode()])
-            assert b"".join(servers[0].open_object(repo.id, "main", path).chunks) == path.encode()
+            servers[n % 3].objects.upload(repo.record, "main", path, [path.encode()])
+            assert (
+                b"".join(servers[0].objects.open(repo.record, "main", path).chunks) == path.encode()
+            )
             return path
 
         with ThreadPoolExecutor(6) as pool:
@@ -219,14 +220,14 @@ class TestBranchesAndTags:
         repo.put("a", b"1")
         repo.commit()
         repo.put("b", b"2")
-        repo.lake.create_branch(repo.id, "dev", "main")
+        repo.lake.refs.create_branch(repo.record, "dev", "main")
         assert repo.contents("dev") == {"a": b"1"}
 
     @pytest.mark.parametrize("name", ["", "-a", "a b", "a/b", "a.b", "a~1", "ä", "a" * 1025])
     def test_bad_branch_names_are_refused(self, repo: LakeRepo, name: str) -> None:
         """Letters, digits, '_' and '-'."""
         with pytest.raises(InvalidRequestError):
-            repo.lake.create_branch(repo.id, name, "main")
+            repo.lake.refs.create_branch(repo.record, name, "main")
 
     @pytest.mark.parametrize(
         "name", ["", "@", "a..b", "a.lock", "a.", "a/b", "a@{b", "a^", "a b", "a\x1f", "a~1"]
@@ -234,78 +235,78 @@ class TestBranchesAndTags:
     def test_bad_tag_names_are_refused(self, repo: LakeRepo, name: str) -> None:
         """Nothing a ref expression could be mistaken for."""
         with pytest.raises(InvalidRequestError):
-            repo.lake.create_tag(repo.id, name, "main")
+            repo.lake.refs.create_tag(repo.record, name, "main")
 
     def test_names_are_taken_once(self, repo: LakeRepo) -> None:
         """A branch and a tag; a missing source is an error."""
-        repo.lake.create_tag(repo.id, "v1.0", "main")
+        repo.lake.refs.create_tag(repo.record, "v1.0", "main")
         for call in (
-            lambda: repo.lake.create_branch(repo.id, "main", "main"),
-            lambda: repo.lake.create_tag(repo.id, "v1.0", "main"),
+            lambda: repo.lake.refs.create_branch(repo.record, "main", "main"),
+            lambda: repo.lake.refs.create_tag(repo.record, "v1.0", "main"),
         ):
             with pytest.raises(ConflictError):
                 call()
         for call in (
-            lambda: repo.lake.create_branch(repo.id, "x", "no"),
-            lambda: repo.lake.create_tag(repo.id, "x", "no"),
-            lambda: repo.lake.delete_tag(repo.id, "x"),
-            lambda: repo.lake.delete_branch(repo.id, "x"),
-            lambda: repo.lake.get_tag(repo.id, "x"),
+            lambda: repo.lake.refs.create_branch(repo.record, "x", "no"),
+            lambda: repo.lake.refs.create_tag(repo.record, "x", "no"),
+            lambda: repo.lake.tags.delete(repo.record, "x"),
+            lambda: repo.lake.branches.delete(repo.record, "x"),
+            lambda: repo.lake.tags.get(repo.record, "x"),
         ):
             with pytest.raises(MissingError):
                 call()
-        repo.lake.delete_tag(repo.id, "v1.0")
-        assert repo.lake.list_tags(repo.id).results == ()
+        repo.lake.tags.delete(repo.record, "v1.0")
+        assert repo.lake.tags.page(repo.record).results == ()
 
     def test_default_branch_is_protected(self, repo: LakeRepo) -> None:
         """It can't be deleted."""
         with pytest.raises(ForbiddenError):
-            repo.lake.delete_branch(repo.id, "main")
+            repo.lake.branches.delete(repo.record, "main")
 
     def test_hidden_branches_are_listed_when_asked(self, repo: LakeRepo) -> None:
         """Pages skip them otherwise."""
         for n in range(4):
-            repo.lake.create_branch(repo.id, f"b{n}", "main", is_hidden=n % 2 == 0)
-        shown = repo.lake.list_branches(repo.id, prefix="b").results
+            repo.lake.refs.create_branch(repo.record, f"b{n}", "main", is_hidden=n % 2 == 0)
+        shown = repo.lake.branches.page(repo.record, prefix="b").results
         assert [branch.id for branch in shown] == ["b1", "b3"]
-        page = repo.lake.list_branches(repo.id, prefix="b", amount=3, show_hidden=True)
+        page = repo.lake.branches.page(repo.record, prefix="b", amount=3, show_hidden=True)
         assert (len(page.results), page.has_more, page.next_offset) == (3, True, "b2")
 
     def test_left_heads_are_logged(self, repo: LakeRepo) -> None:
         """A hard reset and a deletion leave a head that a child does not name; commits need no record."""
-        repo.lake.create_branch(repo.id, "dev", "main")
+        repo.lake.refs.create_branch(repo.record, "dev", "main")
         repo.put("a", branch="dev")
         first = CommitId(repo.commit("dev"))
         repo.put("b", branch="dev")
         second = CommitId(repo.commit("dev"))
         at_reset = repo.clock.now
-        repo.lake.hard_reset(repo.id, "dev", first)
+        repo.lake.resetting.hard_reset(repo.record, "dev", first)
         repo.clock.advance(hours=1)
-        repo.lake.delete_branch(repo.id, "dev")
-        moves = repo.lake.list_head_moves(repo.id).results
+        repo.lake.branches.delete(repo.record, "dev")
+        moves = repo.lake.head_moves.page(repo.record).results
         branch = moves[0].branch_id
         assert moves == (
             HeadMove(branch, second, at_reset),
             HeadMove(branch, first, repo.clock.now),
         )
-        page = repo.lake.list_head_moves(repo.id, amount=1)
+        page = repo.lake.head_moves.page(repo.record, amount=1)
         assert page.has_more
-        assert repo.lake.list_head_moves(repo.id, after=page.next_offset).results == moves[1:]
+        assert repo.lake.head_moves.page(repo.record, after=page.next_offset).results == moves[1:]
 
 
 class TestRefExpressions:
     @pytest.fixture
     def history(self, repo: LakeRepo) -> list[str]:
         """Four commits on main, oldest first; the last is a merge of dev."""
-        ids = [repo.lake.resolve_ref(repo.id, "main").commit_id]
+        ids = [repo.lake.refs.resolve(repo.record, "main").commit_id]
         for n in range(2):
             repo.put(f"{n}")
             ids.append(CommitId(repo.commit()))
-        repo.lake.create_branch(repo.id, "dev", ids[1])
+        repo.lake.refs.create_branch(repo.record, "dev", ids[1])
         repo.put("dev", branch="dev")
         ids.append(CommitId(repo.commit("dev")))
-        ids.append(repo.lake.merge(repo.id, "dev", "main", committer="me"))
-        repo.lake.create_tag(repo.id, "tag", ids[1])
+        ids.append(repo.lake.merging.merge(repo.record, "dev", "main", committer="me"))
+        repo.lake.refs.create_tag(repo.record, "tag", ids[1])
         return [str(commit_id) for commit_id in ids]
 
     @pytest.mark.parametrize(
@@ -330,29 +331,29 @@ class TestRefExpressions:
         self, repo: LakeRepo, history: list[str], expression: str, place: int
     ) -> None:
         """Branches, tags and steps from them."""
-        assert repo.lake.resolve_ref(repo.id, expression).commit_id == history[place]
+        assert repo.lake.refs.resolve(repo.record, expression).commit_id == history[place]
 
     def test_commit_ids_and_their_prefixes(self, repo: LakeRepo, history: list[str]) -> None:
         """Whole, or as much as is needed to be unique; a branch of that name comes first."""
         for commit_id in history:
-            assert repo.lake.resolve_ref(repo.id, commit_id).commit_id == commit_id
-            assert repo.lake.resolve_ref(repo.id, commit_id[:12]).commit_id == commit_id
-        repo.lake.create_branch(repo.id, history[1][:12], history[2])
-        assert repo.lake.resolve_ref(repo.id, history[1][:12]).commit_id == history[2]
-        repo.lake.create_branch(repo.id, history[0], history[2])
-        assert repo.lake.resolve_ref(repo.id, history[0]).commit_id == history[0]
+            assert repo.lake.refs.resolve(repo.record, commit_id).commit_id == commit_id
+            assert repo.lake.refs.resolve(repo.record, commit_id[:12]).commit_id == commit_id
+        repo.lake.refs.create_branch(repo.record, history[1][:12], history[2])
+        assert repo.lake.refs.resolve(repo.record, history[1][:12]).commit_id == history[2]
+        repo.lake.refs.create_branch(repo.record, history[0], history[2])
+        assert repo.lake.refs.resolve(repo.record, history[0]).commit_id == history[0]
 
     @pytest.mark.parametrize("expression", ["no", "main~9", "main^3", "tag~2", "0" * 64])
     def test_missing_ones(self, repo: LakeRepo, history: list[str], expression: str) -> None:
         """Nothing there is a `ref-not-found`."""
         with pytest.raises(MissingError):
-            repo.lake.resolve_ref(repo.id, expression)
+            repo.lake.refs.resolve(repo.record, expression)
 
     @pytest.mark.parametrize("expression", ["", "tag@", "tag$", "main@~1", "main~1@"])
     def test_wrong_ones(self, repo: LakeRepo, history: list[str], expression: str) -> None:
         """`@` and `$` belong to a branch, alone."""
         with pytest.raises(InvalidRequestError):
-            repo.lake.resolve_ref(repo.id, expression)
+            repo.lake.refs.resolve(repo.record, expression)
 
     def test_staged_data_is_read_through_the_branch_name_only(self, repo: LakeRepo) -> None:
         """`main` sees what is staged, `main@` does not."""
@@ -366,16 +367,16 @@ class TestLog:
         """By creation date, then by id; the first parents alone when asked."""
         repo.put("a")
         repo.commit(date=repo.clock.now + timedelta(seconds=1))
-        repo.lake.create_branch(repo.id, "dev", "main")
+        repo.lake.refs.create_branch(repo.record, "dev", "main")
         repo.put("b", branch="dev")
         on_dev = repo.commit("dev", date=repo.clock.now + timedelta(seconds=3))
         repo.put("c")
         on_main = repo.commit(date=repo.clock.now + timedelta(seconds=2))
         repo.clock.advance(seconds=9)
-        merge = repo.lake.merge(repo.id, "dev", "main", committer="me")
-        log = [commit.id for commit in repo.lake.log(repo.id, "main").results]
+        merge = repo.lake.merging.merge(repo.record, "dev", "main", committer="me")
+        log = [commit.id for commit in repo.lake.log.page(repo.record, "main").results]
         assert log[:3] == [merge, on_dev, on_main]
-        first = repo.lake.log(repo.id, "main", first_parent=True).results
+        first = repo.lake.log.page(repo.record, "main", first_parent=True).results
         assert on_dev not in [commit.id for commit in first]
 
     def test_pages_filters_and_bounds(self, repo: LakeRepo) -> None:
@@ -389,17 +390,17 @@ class TestLog:
         lake = repo.lake
 
         def log(**how: object) -> list[str]:
-            return [commit.id for commit in lake.log(repo.id, "main", **how).results]
+            return [commit.id for commit in lake.log.page(repo.record, "main", **how).results]
 
-        page = lake.log(repo.id, "main", amount=2)
+        page = lake.log.page(repo.record, "main", amount=2)
         assert ([c.id for c in page.results], page.has_more) == (newest[:2], True)
         assert log(after=page.next_offset)[:2] == newest[2:]
-        assert not lake.log(repo.id, "main", amount=2, limit=True).has_more
+        assert not lake.log.page(repo.record, "main", amount=2, limit=True).has_more
         assert log(stop_at=ids[2]) == newest[:2]
         assert log(objects=["a"]) == [ids[3], ids[0]]
         assert log(prefixes=["d/"]) == [ids[2], ids[1]]
         assert log(objects=["a"], prefixes=["d/c"]) == [ids[3], ids[2], ids[0]]
-        assert log(since=lake.get_commit(repo.id, ids[2]).creation_date) == newest[:2]
+        assert log(since=lake.refs.commit(repo.record, ids[2]).creation_date) == newest[:2]
 
 
 class TestResets:
@@ -409,9 +410,9 @@ class TestResets:
         repo.commit()
         repo.put("a", b"2")
         repo.put("b")
-        repo.lake._parts.committing._staging.seal(repo.lake.get_repository(repo.id), "main")
-        repo.lake.delete_object(repo.id, "main", "a")
-        repo.lake.reset_branch(repo.id, "main", "reset")
+        repo.lake.committing._staging.seal(repo.record, "main")
+        repo.lake.objects.delete(repo.record, "main", "a")
+        repo.lake.resetting.reset(repo.record, "main", "reset")
         assert repo.contents() == {"a": b"1"}
         assert repo.uncommitted() == []
 
@@ -424,31 +425,31 @@ class TestResets:
         for path in ("d/a", "d/b", "e", "f"):
             repo.put(path, b"2")
         if is_sealed:
-            repo.lake._parts.committing._staging.seal(repo.lake.get_repository(repo.id), "main")
-        repo.lake.reset_branch(repo.id, "main", "common_prefix", "d/")
+            repo.lake.committing._staging.seal(repo.record, "main")
+        repo.lake.resetting.reset(repo.record, "main", "common_prefix", "d/")
         assert repo.contents() == {"d/a": b"1", "e": b"2", "f": b"2"}
-        repo.lake.reset_branch(repo.id, "main", "object", "e")
-        repo.lake.reset_branch(repo.id, "main", "object", "f")
+        repo.lake.resetting.reset(repo.record, "main", "object", "e")
+        repo.lake.resetting.reset(repo.record, "main", "object", "f")
         assert repo.contents() == {"d/a": b"1", "e": b"1"}
-        assert repo.lake.diff_uncommitted(repo.id, "main").results == ()
+        assert repo.lake.diffing.diff_uncommitted(repo.record, "main").results == ()
 
     def test_reset_of_nothing(self, repo: LakeRepo) -> None:
         """An object that is not staged, an unknown kind of reset."""
         with pytest.raises(MissingError):
-            repo.lake.reset_branch(repo.id, "main", "object", "a")
+            repo.lake.resetting.reset(repo.record, "main", "object", "a")
         with pytest.raises(InvalidRequestError):
-            repo.lake.reset_branch(repo.id, "main", "other", "a")  # type: ignore[arg-type]
+            repo.lake.resetting.reset(repo.record, "main", "other", "a")  # type: ignore[arg-type]
 
     def test_hard_reset_refuses_a_commit_left_half_way(self, repo: LakeRepo) -> None:
         """Sealed changes would land on the wrong head."""
         repo.put("a")
         first = repo.commit()
         repo.put("b")
-        repo.lake.hard_reset(repo.id, "main", first + "~1")
+        repo.lake.resetting.hard_reset(repo.record, "main", first + "~1")
         assert repo.paths() == ["b"]
-        repo.lake._parts.committing._staging.seal(repo.lake.get_repository(repo.id), "main")
+        repo.lake.committing._staging.seal(repo.record, "main")
         with pytest.raises(DirtyBranchError):
-            repo.lake.hard_reset(repo.id, "main", first)
+            repo.lake.resetting.hard_reset(repo.record, "main", first)
 
 
 class TestDeletes:
@@ -457,7 +458,7 @@ class TestDeletes:
         repo.put("a")
         repo.commit()
         repo.put("b")
-        assert list(repo.lake.delete_objects(repo.id, "main", ["a", "b", "no", "a"])) == []
+        assert list(repo.lake.objects.delete_many(repo.record, "main", ["a", "b", "no", "a"])) == []
         assert repo.paths() == []
         repo.put("a", b"again")
         assert repo.contents() == {"a": b"again"}
@@ -465,20 +466,20 @@ class TestDeletes:
     def test_wrong_path_does_not_stop_the_others(self, repo: LakeRepo) -> None:
         """Each comes back with its error; more than a thousand are refused at once."""
         repo.put("a")
-        errors = repo.lake.delete_objects(repo.id, "main", ["", "a"])
+        errors = repo.lake.objects.delete_many(repo.record, "main", ["", "a"])
         assert [error.path for error in errors] == [""]
         assert repo.paths() == []
         with pytest.raises(InvalidRequestError):
-            repo.lake.delete_objects(repo.id, "main", ["a"] * 1001)
+            repo.lake.objects.delete_many(repo.record, "main", ["a"] * 1001)
 
     def test_no_tombstone_leaves_no_trace(self, repo: LakeRepo) -> None:
         """Where the path is neither committed nor sealed; else there must be one."""
         repo.put("a")
-        repo.lake.delete_object(repo.id, "main", "a", no_tombstone=True)
-        assert repo.kv.page(repo.lake.get_branch(repo.id, "main").staging_token) == []
+        repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+        assert repo.kv.page(repo.lake.branches.head(repo.record, "main").staging_token) == []
         repo.put("a")
         repo.commit()
-        repo.lake.delete_objects(repo.id, "main", ["a"], no_tombstone=True)
+        repo.lake.objects.delete_many(repo.record, "main", ["a"], no_tombstone=True)
         assert repo.paths() == []
 
 
@@ -490,23 +491,25 @@ class TestListing:
         repo.commit()
         for path in ("b/3", "f/1"):
             repo.put(path)
-        repo.lake.delete_object(repo.id, "main", "e")
+        repo.lake.objects.delete(repo.record, "main", "e")
         expected = ["a", "b/", "c/", "f/"]
         for amount in (1, 2, 100):
             found: list[str] = []
             after = ""
             while True:
-                page = repo.lake.list_entries(
-                    repo.id, "main", delimiter="/", amount=amount, after=after
+                page = repo.lake.objects.list_page(
+                    repo.record, "main", delimiter="/", amount=amount, after=after
                 )
                 found += [entry.path for entry in page.results]
                 after = page.next_offset
                 if not page.has_more:
                     break
             assert found == expected
-        below = repo.lake.list_entries(repo.id, "main", prefix="b/", delimiter="/").results
+        below = repo.lake.objects.list_page(repo.record, "main", prefix="b/", delimiter="/").results
         assert [entry.path for entry in below] == ["b/1", "b/2", "b/3"]
-        assert [e.path for e in repo.lake.list_entries(repo.id, "main", after="b/1").results] == [
+        assert [
+            e.path for e in repo.lake.objects.list_page(repo.record, "main", after="b/1").results
+        ] == [
             "b/2",
             "b/3",
             "c/d/1",

@@ -19,7 +19,7 @@ def repo() -> LakeRepo:
 
 def _copy(repo: LakeRepo, dest: str, src: str, **how: object) -> str:
     branch = str(how.pop("branch", "main"))
-    stats = repo.lake.copy_object(repo.id, branch, dest, src, **how)
+    stats = repo.lake.copying.copy(repo.record, branch, dest, src, **how)
     return repo.relative(stats.physical_address)
 
 
@@ -27,7 +27,7 @@ def test_staged_object_copied_within_its_branch_shares_its_address(repo: LakeRep
     """Shallow, and tracked: the address is in the list once for each entry, and once for the copy."""
     address = repo.put("a", b"x", metadata={"k": "v"}, content_type="t")
     repo.clock.advance(seconds=5)
-    stats = repo.lake.copy_object(repo.id, "main", "b", "a")
+    stats = repo.lake.copying.copy(repo.record, "main", "b", "a")
     assert repo.relative(stats.physical_address) == address
     assert (stats.metadata, stats.content_type, stats.mtime) == ({"k": "v"}, "t", repo.clock.now)
     assert repo.uncommitted() == [address] * 3
@@ -37,8 +37,8 @@ def test_staged_object_copied_within_its_branch_shares_its_address(repo: LakeRep
 def test_sealed_object_is_staged_still(repo: LakeRepo) -> None:
     """An entry of a commit under way is copied shallowly, too."""
     address = repo.put("a", b"x")
-    staging = repo.lake._parts.committing._staging
-    staging.seal(repo.lake.get_repository(repo.id), "main")
+    staging = repo.lake.committing._staging
+    staging.seal(repo.record, "main")
     assert _copy(repo, "b", "a") == address
 
 
@@ -46,17 +46,19 @@ def test_sealed_object_is_staged_still(repo: LakeRepo) -> None:
 def test_every_other_copy_gets_bytes_of_its_own(repo: LakeRepo, how: str) -> None:
     """Committed objects, other branches, commits, other repositories: a new address, the same content."""
     repo.put("a", b"x")
-    repo.lake.create_branch(repo.id, "dev", "main")
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
     arguments: dict[str, object] = {
         "committed": {},
         "other branch": {"branch": "dev", "src_ref": "main"},
         "commit": {"src_ref": "main@"},
-        "other repository": {"src_repository_id": "other", "src_ref": "main"},
+        "other repository": {"src_ref": "main"},
     }[how]
     if how in ("committed", "commit"):
         repo.commit()
     if how == "other repository":
-        LakeRepo(kv=repo.kv, repository_id="other").create().put("a", b"x")
+        other = LakeRepo(kv=repo.kv, repository_id="other").create()
+        other.put("a", b"x")
+        arguments["source_repository"] = other.record
     branch = str(arguments.get("branch", "main"))
     copied = _copy(repo, "b", "a", **arguments)
     assert copied != repo.address("a")
@@ -66,8 +68,8 @@ def test_every_other_copy_gets_bytes_of_its_own(repo: LakeRepo, how: str) -> Non
 def test_copy_may_replace_metadata(repo: LakeRepo) -> None:
     """As S3's REPLACE directive does; the bytes stay shared."""
     repo.put("a", b"x", metadata={"k": "v"}, content_type="t")
-    stats = repo.lake.copy_object(
-        repo.id, "main", "b", "a", replace_metadata={"n": "w"}, replace_content_type="u"
+    stats = repo.lake.copying.copy(
+        repo.record, "main", "b", "a", replace_metadata={"n": "w"}, replace_content_type="u"
     )
     assert (stats.metadata, stats.content_type) == ({"n": "w"}, "u")
 
@@ -89,12 +91,12 @@ def test_tracked_copies_are_forgotten_after_their_life(repo: LakeRepo) -> None:
     """Not before `copy_life`, and soon after."""
     address = repo.put("a")
     _copy(repo, "b", "a")
-    repo.lake.reset_branch(repo.id, "main", "reset")
+    repo.lake.resetting.reset(repo.record, "main", "reset")
     repo.clock.advance(days=13, hours=23)
-    repo.lake.run_housekeeping()
+    repo.lake.housekeeping.run()
     assert repo.uncommitted() == [address]
     repo.clock.advance(hours=1, seconds=5)
-    repo.lake.run_housekeeping()
+    repo.lake.housekeeping.run()
     assert repo.uncommitted() == []
 
 
@@ -102,12 +104,12 @@ def test_new_metadata_is_tracked_as_a_copy_is(repo: LakeRepo) -> None:
     """The entry is staged once more with the same address, which may have been committed."""
     address = repo.put("a", b"x")
     repo.commit()
-    stats = repo.lake.set_user_metadata(repo.id, "main", "a", {"k": "v"})
+    stats = repo.lake.copying.set_user_metadata(repo.record, "main", "a", {"k": "v"})
     assert repo.relative(stats.physical_address) == address
     assert stats.metadata == {"k": "v"}
     assert repo.uncommitted() == [address] * 2
     with pytest.raises(MissingError):
-        repo.lake.set_user_metadata(repo.id, "main", "no", {})
+        repo.lake.copying.set_user_metadata(repo.record, "main", "no", {})
 
 
 # A collection reads the staging area entry by entry; the page size of one makes every place between two entries a place
@@ -116,10 +118,10 @@ def test_new_metadata_is_tracked_as_a_copy_is(repo: LakeRepo) -> None:
 
 def _collection(repo: LakeRepo) -> Iterator[set[str]]:
     """A collection's reads, pausing after each; gives all it holds live in the end."""
-    page = repo.lake.prepare_uncommitted(repo.id)
+    page = repo.lake.uncommitted_list.prepare(repo.record)
     while page.continuation_token is not None:
         yield set()
-        page = repo.lake.prepare_uncommitted(repo.id, page.continuation_token)
+        page = repo.lake.uncommitted_list.prepare(repo.record, page.continuation_token)
     yield set()
     folder = f"_lakefs/retention/gc/uncommitted/{page.run_id}/uncommitted/"
     live = repo.committed()
@@ -139,36 +141,36 @@ def _tiny_pages(monkeypatch: pytest.MonkeyPatch) -> LakeRepo:
 
 RENAMES: dict[str, list[Callable[[LakeRepo], object]]] = {
     "forwards": [
-        lambda r: r.lake.copy_object(r.id, "main", "z", "m"),
-        lambda r: r.lake.delete_object(r.id, "main", "m"),
+        lambda r: r.lake.copying.copy(r.record, "main", "z", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m"),
     ],
     "backwards": [
-        lambda r: r.lake.copy_object(r.id, "main", "a", "m"),
-        lambda r: r.lake.delete_object(r.id, "main", "m"),
+        lambda r: r.lake.copying.copy(r.record, "main", "a", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m"),
     ],
     "there and back": [
-        lambda r: r.lake.copy_object(r.id, "main", "a", "m"),
-        lambda r: r.lake.delete_object(r.id, "main", "m", no_tombstone=True),
-        lambda r: r.lake.copy_object(r.id, "main", "m", "a"),
-        lambda r: r.lake.delete_object(r.id, "main", "a"),
+        lambda r: r.lake.copying.copy(r.record, "main", "a", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m", no_tombstone=True),
+        lambda r: r.lake.copying.copy(r.record, "main", "m", "a"),
+        lambda r: r.lake.objects.delete(r.record, "main", "a"),
     ],
     "and committed": [
-        lambda r: r.lake.copy_object(r.id, "main", "a", "m"),
-        lambda r: r.lake.delete_object(r.id, "main", "m"),
+        lambda r: r.lake.copying.copy(r.record, "main", "a", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m"),
         lambda r: r.commit(),
     ],
     "around a commit": [
-        lambda r: r.lake.copy_object(r.id, "main", "a", "m"),
+        lambda r: r.lake.copying.copy(r.record, "main", "a", "m"),
         lambda r: r.commit(),
-        lambda r: r.lake.delete_object(r.id, "main", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m"),
     ],
     "over another": [
-        lambda r: r.lake.copy_object(r.id, "main", "b", "m"),
-        lambda r: r.lake.delete_object(r.id, "main", "m"),
+        lambda r: r.lake.copying.copy(r.record, "main", "b", "m"),
+        lambda r: r.lake.objects.delete(r.record, "main", "m"),
     ],
     "by metadata": [
         lambda r: r.commit(),
-        lambda r: r.lake.set_user_metadata(r.id, "main", "m", {"k": "v"}),
+        lambda r: r.lake.copying.set_user_metadata(r.record, "main", "m", {"k": "v"}),
         lambda r: r.commit(),
     ],
 }
@@ -209,19 +211,19 @@ def test_copy_paused_between_tracking_and_staging_loses_nothing(
     """The source goes away after it was read again and before the copy is staged, with a whole collection in between."""
     repo = LakeRepo().create()
     address = repo.put("m", b"x")
-    context = repo.lake._parts.copying._staging._context
+    context = repo.lake.copying._staging._context
     real_set = context.kv.set
     live: list[set[str]] = []
 
     def slow_set(partition: str, key: bytes, value: bytes) -> None:
         if key == b"a":
             monkeypatch.setattr(context.kv, "set", real_set)
-            repo.lake.delete_object(repo.id, "main", "m")
+            repo.lake.objects.delete(repo.record, "main", "m")
             live.append(set(repo.uncommitted()) | repo.committed())
         real_set(partition, key, value)
 
     monkeypatch.setattr(context.kv, "set", slow_set)
-    repo.lake.copy_object(repo.id, "main", "a", "m")
+    repo.lake.copying.copy(repo.record, "main", "a", "m")
     assert repo.read("a") == b"x"
     assert live == [{address}]
 
@@ -232,15 +234,15 @@ def test_source_reset_before_it_is_read_again_is_not_copied_shallowly(
     """Between tracking and reading again, a reset takes the source away: there is nothing to copy."""
     repo = LakeRepo().create()
     repo.put("m", b"x")
-    copies = repo.lake._parts.copying._copies
+    copies = repo.lake.copying._copies
     track = copies.track
 
     def reset_after_tracking(*arguments: object) -> None:
         monkeypatch.undo()
         track(*arguments)
-        repo.lake.reset_branch(repo.id, "main", "object", "m")
+        repo.lake.resetting.reset(repo.record, "main", "object", "m")
 
     monkeypatch.setattr(copies, "track", reset_after_tracking)
     with pytest.raises(MissingError):
-        repo.lake.copy_object(repo.id, "main", "a", "m")
+        repo.lake.copying.copy(repo.record, "main", "a", "m")
     assert repo.paths() == []

@@ -64,70 +64,85 @@ def _script() -> Script:
     commit()
     s.add(
         "branch",
-        lambda r, _: r.lake.create_branch(r.id, "dev", "main"),
+        lambda r, _: r.lake.refs.create_branch(r.record, "dev", "main"),
         lambda c: c.update(dev=dict(c["main"])),
     )
     put("a", b"changed", "dev")
     s.add(
         "copy",
-        lambda r, _: r.lake.copy_object(r.id, "dev", "copy", "a"),
+        lambda r, _: r.lake.copying.copy(r.record, "dev", "copy", "a"),
         lambda c: c["dev"].update(copy=c["dev"]["a"]),
     )
     s.add(
         "delete",
-        lambda r, _: r.lake.delete_objects(r.id, "dev", ["a", "b", "none"]),
+        lambda r, _: r.lake.objects.delete_many(r.record, "dev", ["a", "b", "none"]),
         lambda c: [c["dev"].pop(path) for path in ("a", "b")] and None,
     )
     s.add(
         "metadata",
-        lambda r, _: r.lake.set_user_metadata(r.id, "dev", "copy", {"k": "v"}),
+        lambda r, _: r.lake.copying.set_user_metadata(r.record, "dev", "copy", {"k": "v"}),
     )
     commit("dev")
-    s.add("tag", lambda r, _: r.lake.create_tag(r.id, "v1", "dev"))
-    s.add("address", lambda r, m: m.update(at=r.lake.get_physical_address(r.id, "main", "linked")))
+    s.add("tag", lambda r, _: r.lake.refs.create_tag(r.record, "v1", "dev"))
+    s.add(
+        "address",
+        lambda r, m: m.update(at=r.lake.linking.issue(r.record, "main", "linked")),
+    )
     s.add("upload there", _upload_there)
     s.add("link", _link, lambda c: c["main"].update(linked=b"direct"))
-    s.add("multipart", lambda r, m: m.update(up=r.lake.create_multipart(r.id, "main", "parts")))
-    s.add("part", lambda r, m: r.lake.upload_part(r.id, m["up"].upload_id, 1, [b"one"]))
+    s.add(
+        "multipart",
+        lambda r, m: m.update(up=r.lake.multipart.create(r.record, "main", "parts")),
+    )
+    s.add(
+        "part",
+        lambda r, m: r.lake.multipart.upload_part(r.record, m["up"].upload_id, 1, [b"one"]),
+    )
     s.add("complete", _complete, lambda c: c["main"].update(parts=b"one"))
     put("long", b"x" * (9 << 20))
     s.add("absent", lambda r, _: r.put("new", b"new", if_absent=True), _set("main", "new", b"new"))
     s.add(
         "reset object",
-        lambda r, _: r.lake.reset_branch(r.id, "main", "object", "new"),
+        lambda r, _: r.lake.resetting.reset(r.record, "main", "object", "new"),
         lambda c: c["main"].pop("new") and None,
     )
     commit()
-    s.add("merge", lambda r, _: r.lake.merge(r.id, "dev", "main", committer="me"), _merged)
+    s.add(
+        "merge",
+        lambda r, _: r.lake.merging.merge(r.record, "dev", "main", committer="me"),
+        _merged,
+    )
     s.add(
         "revert",
-        lambda r, _: r.lake.revert(r.id, "main", "main", committer="me", parent_number=1),
+        lambda r, _: r.lake.reverting.revert(
+            r.record, "main", "main", committer="me", parent_number=1
+        ),
         _reverted,
     )
     put("gone/1", b"g", "dev")
     put("gone/2", b"g", "dev")
     s.add(
         "reset prefix",
-        lambda r, _: r.lake.reset_branch(r.id, "dev", "common_prefix", "gone/"),
+        lambda r, _: r.lake.resetting.reset(r.record, "dev", "common_prefix", "gone/"),
         lambda c: [c["dev"].pop(path) for path in ("gone/1", "gone/2")] and None,
     )
     put("staged", b"s", "dev")
     s.add(
         "reset",
-        lambda r, _: r.lake.reset_branch(r.id, "dev", "reset"),
+        lambda r, _: r.lake.resetting.reset(r.record, "dev", "reset"),
         lambda c: c["dev"].pop("staged") and None,
     )
     s.add(
         "hard reset",
-        lambda r, _: r.lake.hard_reset(r.id, "dev", "main"),
+        lambda r, _: r.lake.resetting.hard_reset(r.record, "dev", "main"),
         lambda c: c.update(dev=dict(c["main"])),
     )
     s.add(
         "delete branch",
-        lambda r, _: r.lake.delete_branch(r.id, "dev"),
+        lambda r, _: r.lake.branches.delete(r.record, "dev"),
         lambda c: c.pop("dev") and None,
     )
-    s.add("housekeeping", lambda r, _: r.lake.run_housekeeping())
+    s.add("housekeeping", lambda r, _: r.lake.housekeeping.run())
     return s
 
 
@@ -150,14 +165,14 @@ def _upload_there(repo: LakeRepo, memory: dict[str, Any]) -> None:
 
 
 def _link(repo: LakeRepo, memory: dict[str, Any]) -> None:
-    repo.lake.link_physical_address(
-        repo.id, "main", "linked", memory["at"].physical_address, checksum="c", size_bytes=6
+    repo.lake.linking.link(
+        repo.record, "main", "linked", memory["at"].physical_address, checksum="c", size_bytes=6
     )
 
 
 def _complete(repo: LakeRepo, memory: dict[str, Any]) -> None:
     etag = hashlib.md5(b"one", usedforsecurity=False).hexdigest()
-    repo.lake.complete_multipart(repo.id, memory["up"].upload_id, [UploadedPart(1, etag)])
+    repo.lake.multipart.complete(repo.record, memory["up"].upload_id, [UploadedPart(1, etag)])
 
 
 def _count_writes() -> int:
@@ -227,10 +242,10 @@ def test_creation_cut_short_can_be_done_again(dies_at: int, is_written: bool) ->
     repo = LakeRepo()
     dying = DyingKeyValueStore(repo.kv, dies_at, is_written=is_written)
     try:
-        repo.server(dying).create_repository(repo.id, repo.namespace)
+        repo.server(dying).repositories.create(repo.id, repo.namespace)
     except ProcessDiedError:
         repo.clock.advance(seconds=61)
-        if not repo.lake.list_repositories().results:
+        if not repo.lake.repositories.page().results:
             repo.create()
     repo.put("a")
     assert repo.commit()
@@ -244,10 +259,10 @@ def test_deletion_cut_short_can_be_done_again(dies_at: int, is_written: bool) ->
     repo.put("a")
     dying = repo.server(DyingKeyValueStore(repo.kv, dies_at, is_written=is_written))
     try:
-        dying.delete_repository(repo.id)
+        dying.repositories.delete(repo.id)
     except ProcessDiedError:
-        again = Step("delete", lambda r, _: r.lake.delete_repository(r.id), lambda c: c)
+        again = Step("delete", lambda r, _: r.lake.repositories.delete(r.id), lambda c: c)
         assert _refusal(again, repo, {}) in (None, "repository-not-found")
-    assert repo.lake.list_repositories().results == ()
+    assert repo.lake.repositories.page().results == ()
     # The name is free again; the namespace is not, its objects are still there.
-    repo.lake.create_repository(repo.id, repo.namespace + "-2")
+    repo.lake.repositories.create(repo.id, repo.namespace + "-2")

@@ -22,22 +22,22 @@ def repo() -> LakeRepo:
     for path in ("same", "main", "dev", "both", "gone"):
         repo.put(path, b"0")
     repo.commit()
-    repo.lake.create_branch(repo.id, "dev", "main")
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
     return repo
 
 
 def _diff(repo: LakeRepo, left: str, right: str, **how: object) -> list[tuple[str, str]]:
-    entries = repo.lake.diff_refs(repo.id, left, right, **how).results
+    entries = repo.lake.diffing.diff_refs(repo.record, left, right, **how).results
     return [(entry.type, entry.path) for entry in entries]
 
 
 def _uncommitted(repo: LakeRepo, branch: str = "main", **how: object) -> list[tuple[str, str]]:
-    entries = repo.lake.diff_uncommitted(repo.id, branch, **how).results
+    entries = repo.lake.diffing.diff_uncommitted(repo.record, branch, **how).results
     return [(entry.type, entry.path) for entry in entries]
 
 
 def _merge(repo: LakeRepo, source: str = "dev", destination: str = "main", **how: object) -> str:
-    return repo.lake.merge(repo.id, source, destination, committer="me", **how)
+    return repo.lake.merging.merge(repo.record, source, destination, committer="me", **how)
 
 
 class TestDiff:
@@ -46,7 +46,7 @@ class TestDiff:
         repo.put("new", b"1")
         repo.put("main", b"1")
         repo.put("same", b"0")
-        repo.lake.delete_object(repo.id, "main", "gone")
+        repo.lake.objects.delete(repo.record, "main", "gone")
         assert _uncommitted(repo) == [("removed", "gone"), ("changed", "main"), ("added", "new")]
         assert _uncommitted(repo, prefix="n") == [("added", "new")]
         assert _uncommitted(repo, after="gone", amount=1) == [("changed", "main")]
@@ -65,7 +65,7 @@ class TestDiff:
         repo.put("main", b"1")
         repo.commit()
         repo.put("dev", b"1", "dev")
-        repo.lake.delete_object(repo.id, "dev", "gone")
+        repo.lake.objects.delete(repo.record, "dev", "gone")
         repo.commit("dev")
         assert _diff(repo, "main", "dev", mode="two_dot") == [
             ("changed", "dev"),
@@ -107,9 +107,9 @@ class TestMerge:
         destination = repo.commit()
         repo.put("dev", b"d", "dev")
         repo.put("new-dev", b"d", "dev")
-        repo.lake.delete_object(repo.id, "dev", "gone")
+        repo.lake.objects.delete(repo.record, "dev", "gone")
         source = repo.commit("dev")
-        merged = repo.lake.get_commit(repo.id, _merge(repo, metadata={"k": "v"}))
+        merged = repo.lake.refs.commit(repo.record, _merge(repo, metadata={"k": "v"}))
         assert repo.contents() == {
             "same": b"0",
             "main": b"m",
@@ -134,29 +134,29 @@ class TestMerge:
         """Without one nothing is merged; with one the named side wins, that path only."""
         for branch, content in (("main", main), ("dev", dev)):
             if content is None:
-                repo.lake.delete_object(repo.id, branch, "both")
+                repo.lake.objects.delete(repo.record, branch, "both")
             else:
                 repo.put("both", content, branch)
             repo.put(f"new-{branch}", b"n", branch)
             repo.commit(branch)
-        head = repo.lake.get_branch(repo.id, "main")
+        head = repo.lake.branches.head(repo.record, "main")
         with pytest.raises(MergeConflictError):
             _merge(repo)
-        assert repo.lake.get_branch(repo.id, "main") == head
-        repo.lake.create_branch(repo.id, "theirs", "main")
+        assert repo.lake.branches.head(repo.record, "main") == head
+        repo.lake.refs.create_branch(repo.record, "theirs", "main")
         _merge(repo, strategy="dest-wins")
         assert repo.contents().get("both") == main
         _merge(repo, destination="theirs", strategy="source-wins")
         assert repo.contents("theirs").get("both") == dev
         for ref in ("main", "theirs"):
             assert {"new-main", "new-dev"} <= set(repo.paths(ref))
-        strategy = repo.lake.get_commit(repo.id, "main").metadata[".lakefs.merge.strategy"]
+        strategy = repo.lake.refs.commit(repo.record, "main").metadata[".lakefs.merge.strategy"]
         assert strategy == "dest-wins"
 
     def test_both_deleted_or_equally_changed_is_no_conflict(self, repo: LakeRepo) -> None:
         """Equal ends agree, and the source's record is taken."""
         for branch in ("main", "dev"):
-            repo.lake.delete_object(repo.id, branch, "gone")
+            repo.lake.objects.delete(repo.record, branch, "gone")
             repo.put("both", b"equal", branch)
             repo.put(f"new-{branch}", b"n", branch)
             repo.commit(branch)
@@ -168,8 +168,8 @@ class TestMerge:
     def test_destination_at_the_base_takes_the_sources_metarange(self, repo: LakeRepo) -> None:
         """Nothing to combine, nothing to write."""
         repo.put("dev", b"1", "dev")
-        source = repo.lake.get_commit(repo.id, repo.commit("dev"))
-        merged = repo.lake.get_commit(repo.id, _merge(repo))
+        source = repo.lake.refs.commit(repo.record, repo.commit("dev"))
+        merged = repo.lake.refs.commit(repo.record, _merge(repo))
         assert merged.meta_range_id == source.meta_range_id
 
     def test_nothing_to_merge(self, repo: LakeRepo) -> None:
@@ -187,8 +187,10 @@ class TestMerge:
         """The destination's head alone."""
         repo.put("dev", b"1", "dev")
         repo.commit("dev")
-        head = repo.lake.get_branch(repo.id, "main").commit_id
-        merged = repo.lake.get_commit(repo.id, _merge(repo, squash_merge=True, message="squashed"))
+        head = repo.lake.branches.head(repo.record, "main").commit_id
+        merged = repo.lake.refs.commit(
+            repo.record, _merge(repo, squash_merge=True, message="squashed")
+        )
         assert (merged.parents, merged.message) == ((head,), "squashed")
 
     def test_dirty_destination_is_refused(self, repo: LakeRepo) -> None:
@@ -199,12 +201,12 @@ class TestMerge:
         repo.put("staged", b"1")
         for call in (
             lambda: _merge(repo),
-            lambda: repo.lake.revert(repo.id, "main", "main", committer="me"),
-            lambda: repo.lake.cherry_pick(repo.id, "main", "dev", committer="me"),
+            lambda: repo.lake.reverting.revert(repo.record, "main", "main", committer="me"),
+            lambda: repo.lake.reverting.cherry_pick(repo.record, "main", "dev", committer="me"),
         ):
             with pytest.raises(DirtyBranchError):
                 call()
-        repo.lake.reset_branch(repo.id, "main", "reset")
+        repo.lake.resetting.reset(repo.record, "main", "reset")
         _merge(repo)
         assert "staged" not in repo.paths()
 
@@ -215,13 +217,13 @@ class TestMerge:
 
     def test_base_is_the_nearest_common_commit(self, repo: LakeRepo) -> None:
         """After a merge, that merge's source."""
-        base = repo.lake.get_branch(repo.id, "main").commit_id
-        found = repo.lake.merge_base(repo.id, "dev", "main")
+        base = repo.lake.branches.head(repo.record, "main").commit_id
+        found = repo.lake.merging.merge_base(repo.record, "dev", "main")
         assert found.base_commit_id == base
         repo.put("dev", b"1", "dev")
         source = CommitId(repo.commit("dev"))
         _merge(repo)
-        assert repo.lake.merge_base(repo.id, "dev", "main").base_commit_id == source
+        assert repo.lake.merging.merge_base(repo.record, "dev", "main").base_commit_id == source
         repo.put("dev", b"2", "dev")
         repo.commit("dev")
         _merge(repo)
@@ -233,11 +235,11 @@ class TestRevert:
         """Later changes stay."""
         repo.put("new", b"1")
         repo.put("main", b"1")
-        repo.lake.delete_object(repo.id, "main", "gone")
+        repo.lake.objects.delete(repo.record, "main", "gone")
         reverted = repo.commit()
         repo.put("later", b"1")
         repo.commit()
-        commit = repo.lake.revert(repo.id, "main", reverted, committer="me")
+        commit = repo.lake.reverting.revert(repo.record, "main", reverted, committer="me")
         contents = repo.contents()
         assert "new" not in contents
         assert (contents["main"], contents["gone"], contents["later"]) == (b"0", b"0", b"1")
@@ -250,7 +252,7 @@ class TestRevert:
         repo.put("main", b"2")
         repo.commit()
         with pytest.raises(MergeConflictError):
-            repo.lake.revert(repo.id, "main", reverted, committer="me")
+            repo.lake.reverting.revert(repo.record, "main", reverted, committer="me")
         assert repo.read("main") == b"2"
 
     def test_revert_of_a_merge_names_a_parent(self, repo: LakeRepo) -> None:
@@ -261,27 +263,27 @@ class TestRevert:
         repo.commit()
         merge = _merge(repo)
         with pytest.raises(ConflictError) as refused:
-            repo.lake.revert(repo.id, "main", merge, committer="me")
+            repo.lake.reverting.revert(repo.record, "main", merge, committer="me")
         assert refused.value.kind == "revert-of-merge"
         with pytest.raises(InvalidRequestError):
-            repo.lake.revert(repo.id, "main", merge, committer="me", parent_number=3)
-        repo.lake.revert(repo.id, "main", merge, committer="me", parent_number=1)
+            repo.lake.reverting.revert(repo.record, "main", merge, committer="me", parent_number=3)
+        repo.lake.reverting.revert(repo.record, "main", merge, committer="me", parent_number=1)
         assert (repo.read("dev"), repo.read("main")) == (b"0", b"1")
 
     def test_revert_that_changes_nothing(self, repo: LakeRepo) -> None:
         """Already reverted: refused, unless an empty commit is asked for."""
         repo.put("main", b"1")
         reverted = repo.commit()
-        repo.lake.revert(repo.id, "main", reverted, committer="me")
+        repo.lake.reverting.revert(repo.record, "main", reverted, committer="me")
         with pytest.raises(NoChangesError):
-            repo.lake.revert(repo.id, "main", reverted, committer="me")
-        repo.lake.revert(repo.id, "main", reverted, committer="me", allow_empty=True)
+            repo.lake.reverting.revert(repo.record, "main", reverted, committer="me")
+        repo.lake.reverting.revert(repo.record, "main", reverted, committer="me", allow_empty=True)
 
     def test_first_commit_has_nothing_to_go_back_to(self, repo: LakeRepo) -> None:
         """No parent, no revert, no cherry-pick."""
-        for call in (repo.lake.revert, repo.lake.cherry_pick):
+        for call in (repo.lake.reverting.revert, repo.lake.reverting.cherry_pick):
             with pytest.raises(InvalidRequestError):
-                call(repo.id, "main", "main~1", committer="me")
+                call(repo.record, "main", "main~1", committer="me")
 
 
 class TestCherryPick:
@@ -290,8 +292,10 @@ class TestCherryPick:
         repo.put("before", b"1", "dev")
         repo.commit("dev")
         repo.put("dev", b"1", "dev")
-        picked = repo.lake.commit(repo.id, "dev", "pick me", committer="them", metadata={"k": "v"})
-        made = repo.lake.cherry_pick(repo.id, "main", "dev", committer="me")
+        picked = repo.lake.committing.commit(
+            repo.record, "dev", "pick me", committer="them", metadata={"k": "v"}
+        )
+        made = repo.lake.reverting.cherry_pick(repo.record, "main", "dev", committer="me")
         assert (repo.read("dev"), "before" in repo.paths()) == (b"1", False)
         assert (made.message, made.committer) == ("pick me", "me")
         assert made.metadata == {
@@ -299,17 +303,19 @@ class TestCherryPick:
             "cherry-pick-origin": picked.id,
             "cherry-pick-committer": "them",
         }
-        assert made.parents == (repo.lake.resolve_ref(repo.id, "main~1").commit_id,)
+        assert made.parents == (repo.lake.refs.resolve(repo.record, "main~1").commit_id,)
 
     def test_pick_of_a_merge_names_a_parent(self, repo: LakeRepo) -> None:
         """Against its first parent, a merge brings the source's changes."""
-        repo.lake.create_branch(repo.id, "third", "main")
+        repo.lake.refs.create_branch(repo.record, "third", "main")
         repo.put("dev", b"1", "dev")
         repo.commit("dev")
         repo.put("main", b"1")
         repo.commit()
         merge = _merge(repo)
         with pytest.raises(InvalidRequestError):
-            repo.lake.cherry_pick(repo.id, "third", merge, committer="me")
-        repo.lake.cherry_pick(repo.id, "third", merge, committer="me", parent_number=1, message="m")
+            repo.lake.reverting.cherry_pick(repo.record, "third", merge, committer="me")
+        repo.lake.reverting.cherry_pick(
+            repo.record, "third", merge, committer="me", parent_number=1, message="m"
+        )
         assert (repo.read("dev", "third"), repo.read("main", "third")) == (b"1", b"0")

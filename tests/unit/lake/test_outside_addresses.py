@@ -15,13 +15,13 @@ from lakesweep.testing.lakes import LakeRepo
 def _s3_repo(**settings: object) -> LakeRepo:
     """A repository on S3 that is never written to: bare, so that nothing needs the bucket."""
     repo = LakeRepo(namespace="s3://Bucket/team/ns", **settings)
-    repo.lake.create_repository(repo.id, repo.namespace, is_bare=True)
-    repo.lake._parts.repositories._create_first_branch(repo.lake.get_repository(repo.id))
+    repo.lake.repositories.create(repo.id, repo.namespace, is_bare=True)
+    repo.lake.repositories._create_first_branch(repo.record)
     return repo
 
 
 def _stage(repo: LakeRepo, address: str) -> None:
-    repo.lake.stage_object(repo.id, "main", "p", address, checksum="c", size_bytes=1)
+    repo.lake.linking.stage_outside(repo.record, "main", "p", address, checksum="c", size_bytes=1)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_address_outside_is_staged_as_it_is(address: str) -> None:
     """Objects elsewhere keep their full address."""
     repo = _s3_repo()
     _stage(repo, address)
-    assert repo.lake.get_entry(repo.id, "main", "p").physical_address == address
+    assert repo.lake.objects.stat(repo.record, "main", "p").physical_address == address
 
 
 def test_other_repositories_namespaces_are_refused() -> None:
@@ -124,8 +124,8 @@ def test_local_files_are_served_from_named_folders_only(tmp_path: Path) -> None:
             _stage(repo, address)
     with pytest.raises(LakeError):
         _stage(repo, f"file://{allowed}/../secret/file")
-    repo.lake.stage_object(
-        repo.id, "main", "p", f"file://{allowed}/file", checksum="c", size_bytes=7
+    repo.lake.linking.stage_outside(
+        repo.record, "main", "p", f"file://{allowed}/file", checksum="c", size_bytes=7
     )
     assert repo.read("p") == b"content"
     closed = LakeRepo(kv=repo.kv, clock=repo.clock, namespace=repo.namespace)
@@ -147,8 +147,8 @@ def test_import_from_or_around_the_namespace_is_refused(path: str) -> None:
     """A prefix that holds the namespace would import the repository into itself."""
     repo = _s3_repo()
     with pytest.raises(InvalidAddressError):
-        repo.lake.import_start(
-            repo.id,
+        repo.lake.importing.start(
+            repo.record,
             "main",
             [ImportSource("common_prefix", path, "to/")],
             committer="me",

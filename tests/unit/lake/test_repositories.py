@@ -33,9 +33,9 @@ _numbers = itertools.count()
 def test_new_repository_has_a_first_commit_and_a_marker() -> None:
     """As lakeFS makes it: an empty commit by nobody, the default branch, `_lakefs/dummy`."""
     repo = LakeRepo()
-    created = repo.lake.create_repository(repo.id, repo.namespace, default_branch="trunk")
-    assert repo.lake.get_repository(repo.id) == created
-    first = repo.lake.get_commit(repo.id, "trunk")
+    created = repo.lake.repositories.create(repo.id, repo.namespace, default_branch="trunk")
+    assert repo.record == created
+    first = repo.lake.refs.commit(repo.record, "trunk")
     assert (first.message, first.committer, first.parents) == ("Repository created", "", ())
     assert (first.meta_range_id, first.generation, first.version) == ("", 1, 1)
     assert repo.store.read("_lakefs/dummy")
@@ -45,7 +45,7 @@ def test_new_repository_has_a_first_commit_and_a_marker() -> None:
 def test_bad_names_are_refused(name: str) -> None:
     """3 to 63 of a-z, 0-9 and '-'."""
     with pytest.raises(InvalidRequestError):
-        LakeRepo().lake.create_repository(name, "mem://names/ns")
+        LakeRepo().lake.repositories.create(name, "mem://names/ns")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_bad_names_are_refused(name: str) -> None:
 def test_bad_namespaces_are_refused(namespace: str, tmp_path: Path) -> None:
     """Nothing that is no store's, and no folder outside the server's own."""
     with pytest.raises(InvalidRequestError):
-        LakeRepo(data_dir=tmp_path).lake.create_repository("repo", namespace)
+        LakeRepo(data_dir=tmp_path).lake.repositories.create("repo", namespace)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_namespaces_of_two_repositories_never_overlap(repo: LakeRepo, other: str
     """Neither the same, nor inside, nor around another's."""
     container = repo.namespace.removesuffix("team/ns")
     with pytest.raises(InvalidRequestError):
-        repo.lake.create_repository("other", container + other)
+        repo.lake.repositories.create("other", container + other)
     with pytest.raises(MissingError):
-        repo.lake.get_repository("other")
-    repo.lake.create_repository("other", container + "team/ns2")
+        repo.lake.repositories.get("other")
+    repo.lake.repositories.create("other", container + "team/ns2")
 
 
 def test_namespaces_that_meet_through_a_link_on_disk_overlap(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_namespaces_that_meet_through_a_link_on_disk_overlap(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to(tmp_path / "real")
     repo = LakeRepo(data_dir=tmp_path, namespace="local://real/ns").create()
     with pytest.raises(InvalidRequestError) as refused:
-        repo.lake.create_repository("other", "local://link/ns/inside")
+        repo.lake.repositories.create("other", "local://link/ns/inside")
     assert refused.value.kind == "namespace-in-use"
 
 
@@ -131,37 +131,37 @@ def test_marker_written_by_another_server_meanwhile_is_seen(
 def test_name_is_taken_once(repo: LakeRepo) -> None:
     """A second repository of the name is refused, and leaves no claim on its namespace."""
     with pytest.raises(ConflictError):
-        repo.lake.create_repository(repo.id, f"{repo.namespace}-2")
-    repo.lake.create_repository("two", f"{repo.namespace}-2")
+        repo.lake.repositories.create(repo.id, f"{repo.namespace}-2")
+    repo.lake.repositories.create("two", f"{repo.namespace}-2")
 
 
 def test_deleted_repository_keeps_its_objects(repo: LakeRepo) -> None:
     """The records go; the namespace stays marked; the name is free for another namespace."""
     repo.put("a", b"x")
     address = repo.address("a")
-    repo.lake.delete_repository(repo.id)
+    repo.lake.repositories.delete(repo.id)
     with pytest.raises(MissingError):
-        repo.lake.get_repository(repo.id)
+        repo.lake.repositories.get(repo.id)
     assert repo.store.read(address) == b"x"
     with pytest.raises(InvalidRequestError):
         repo.create()
-    repo.lake.create_repository(repo.id, f"{repo.namespace}-3")
+    repo.lake.repositories.create(repo.id, f"{repo.namespace}-3")
     assert repo.paths() == []
 
 
 def test_repository_in_deletion_is_gone(repo: LakeRepo) -> None:
     """Half deleted is not there for anybody."""
-    repositories = repo.lake._parts.repositories
+    repositories = repo.lake.repositories
     kv = repo.kv
     real = kv.delete_partition
     kv.delete_partition = lambda _: (_ for _ in ()).throw(RuntimeError)  # type: ignore[method-assign]
     with pytest.raises(RuntimeError):
-        repo.lake.delete_repository(repo.id)
+        repo.lake.repositories.delete(repo.id)
     with pytest.raises(GoneError):
         repo.put("a")
     assert list(repositories.all()) == []
     kv.delete_partition = real  # type: ignore[method-assign]
-    repo.lake.delete_repository(repo.id)
+    repo.lake.repositories.delete(repo.id)
     with pytest.raises(MissingError):
         repo.put("a")
 
@@ -169,50 +169,52 @@ def test_repository_in_deletion_is_gone(repo: LakeRepo) -> None:
 def test_read_only_repository_takes_no_writes() -> None:
     """Unless forced."""
     repo = LakeRepo()
-    repo.lake.create_repository(repo.id, repo.namespace, is_read_only=True)
+    repo.lake.repositories.create(repo.id, repo.namespace, is_read_only=True)
     for call in (
         lambda: repo.put("a"),
         lambda: repo.commit(),
-        lambda: repo.lake.create_branch(repo.id, "b", "main"),
-        lambda: repo.lake.delete_repository(repo.id),
+        lambda: repo.lake.writable(repo.id),
+        lambda: repo.lake.repositories.delete(repo.id),
     ):
         with pytest.raises(ForbiddenError):
             call()
-    repo.put("a", force=True)
+    repo.lake.objects.upload(repo.lake.writable(repo.id, force=True), "main", "a", [b"x"])
     assert repo.paths() == ["a"]
 
 
 def test_repositories_are_listed_in_pages(repo: LakeRepo) -> None:
     """By prefix and by part of the name."""
     for name in ("abc-1", "abc-2", "xyz"):
-        repo.lake.create_repository(name, f"{repo.namespace}-{name}")
-    page = repo.lake.list_repositories(prefix="abc", amount=1)
+        repo.lake.repositories.create(name, f"{repo.namespace}-{name}")
+    page = repo.lake.repositories.page(prefix="abc", amount=1)
     assert ([r.id for r in page.results], page.has_more) == (["abc-1"], True)
-    rest = repo.lake.list_repositories(prefix="abc", after=page.next_offset)
+    rest = repo.lake.repositories.page(prefix="abc", after=page.next_offset)
     assert [r.id for r in rest.results] == ["abc-2"]
-    assert [r.id for r in repo.lake.list_repositories(search="-").results] == ["abc-1", "abc-2"]
+    assert [r.id for r in repo.lake.repositories.page(search="-").results] == ["abc-1", "abc-2"]
 
 
 def test_first_user_is_set_up_once(repo: LakeRepo) -> None:
     """With keys of its own unless given; a secret never shows in a repr."""
-    assert not repo.lake.is_initialized()
+    assert not repo.lake.credentials.is_initialized()
     for wrong in ({"username": ""}, {"username": "a", "access_key_id": "k"}):
         with pytest.raises(InvalidRequestError):
-            repo.lake.setup_first_user(**wrong)
-    made = repo.lake.setup_first_user("admin")
-    assert repo.lake.authenticate(made.access_key_id) == made
-    assert repo.lake.authenticate("other") is None
+            repo.lake.credentials.setup_first_user(**wrong)
+    made = repo.lake.credentials.setup_first_user("admin")
+    assert repo.lake.credentials.find(made.access_key_id) == made
+    assert repo.lake.credentials.find("other") is None
     assert made.secret_access_key not in repr(made)
     with pytest.raises(ConflictError):
-        repo.server().setup_first_user("again", access_key_id="k", secret_access_key="s")
+        repo.server().credentials.setup_first_user(
+            "again", access_key_id="k", secret_access_key="s"
+        )
 
 
 def test_servers_share_their_signing_secrets(repo: LakeRepo) -> None:
     """One secret for one purpose, whichever process asks."""
-    mine = repo.lake.signing_secret("login")
+    mine = repo.lake.credentials.signing_secret("login")
     assert len(mine) >= 32
-    assert repo.server().signing_secret("login") == mine
-    assert repo.lake.signing_secret("other") != mine
+    assert repo.server().credentials.signing_secret("login") == mine
+    assert repo.lake.credentials.signing_secret("other") != mine
 
 
 def test_sqlite_file_is_for_its_owner_only(tmp_path: Path) -> None:

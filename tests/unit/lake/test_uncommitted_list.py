@@ -11,7 +11,7 @@ import pytest
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
-from lakesweep.lake.errors import ForbiddenError, InvalidRequestError
+from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.staging.staged_values import encode_staged
 from lakesweep.testing.lakes import LakeRepo
 
@@ -30,7 +30,7 @@ def paged(monkeypatch: pytest.MonkeyPatch) -> LakeRepo:
 
 def test_empty_repository_has_an_empty_list(repo: LakeRepo) -> None:
     """Nothing staged: no file, no location, a total of none."""
-    page = repo.lake.prepare_uncommitted(repo.id)
+    page = repo.lake.uncommitted_list.prepare(repo.record)
     assert (page.location, page.rows_written, page.total_rows) == ("", 0, 0)
     assert page.continuation_token is None
 
@@ -38,12 +38,14 @@ def test_empty_repository_has_an_empty_list(repo: LakeRepo) -> None:
 def test_everything_staged_on_every_branch_is_listed(repo: LakeRepo) -> None:
     """Current and sealed tokens, hidden branches; not tombstones, not what lies outside."""
     expected = [repo.put("a"), repo.put("b")]
-    repo.lake.create_branch(repo.id, "dev", "main", is_hidden=True)
+    repo.lake.refs.create_branch(repo.record, "dev", "main", is_hidden=True)
     expected.append(repo.put("c", branch="dev"))
-    repo.lake._parts.committing._staging.seal(repo.lake.get_repository(repo.id), "dev")
+    repo.lake.committing._staging.seal(repo.record, "dev")
     expected.append(repo.put("d", branch="dev"))
-    repo.lake.stage_object(repo.id, "main", "out", "s3://elsewhere/x", checksum="c", size_bytes=1)
-    repo.lake.delete_object(repo.id, "main", "b")
+    repo.lake.linking.stage_outside(
+        repo.record, "main", "out", "s3://elsewhere/x", checksum="c", size_bytes=1
+    )
+    repo.lake.objects.delete(repo.record, "main", "b")
     expected.pop(1)
     assert sorted(repo.uncommitted()) == sorted(expected)
 
@@ -51,7 +53,7 @@ def test_everything_staged_on_every_branch_is_listed(repo: LakeRepo) -> None:
 def test_file_is_as_the_real_server_writes_it(repo: LakeRepo) -> None:
     """Gzip Parquet of address and seconds under the run's folder, whose location the page tells."""
     address = repo.put("a")
-    page = repo.lake.prepare_uncommitted(repo.id)
+    page = repo.lake.uncommitted_list.prepare(repo.record)
     folder = f"_lakefs/retention/gc/uncommitted/{page.run_id}/uncommitted/"
     assert page.location == f"{repo.namespace}/{folder}"
     (key,) = [key for batch in repo.store.list(folder) for key in batch["key"].to_pylist()]
@@ -76,9 +78,13 @@ def test_pages_tell_their_rows_and_the_last_the_total(paged: LakeRepo) -> None:
     """Each page one file; a page without rows still tells the run's location."""
     for n in range(3):
         paged.put(f"{n}")
-    pages = [paged.lake.prepare_uncommitted(paged.id)]
+    pages = [paged.lake.uncommitted_list.prepare(paged.lake.writable(paged.id))]
     while pages[-1].continuation_token is not None:
-        pages.append(paged.lake.prepare_uncommitted(paged.id, pages[-1].continuation_token))
+        pages.append(
+            paged.lake.uncommitted_list.prepare(
+                paged.lake.writable(paged.id), pages[-1].continuation_token
+            )
+        )
     assert [page.rows_written for page in pages] == [1, 1, 1, 0]
     assert [page.total_rows for page in pages] == [None, None, None, 3]
     assert len({page.location for page in pages}) == len({page.run_id for page in pages}) == 1
@@ -132,13 +138,13 @@ def test_page_ends_with_its_time(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
 def test_foreign_continuation_token_is_refused(repo: LakeRepo, token: str) -> None:
     """A token becomes part of a key, so it is believed only when it has our shape."""
     with pytest.raises(InvalidRequestError):
-        repo.lake.prepare_uncommitted(repo.id, token)
+        repo.lake.uncommitted_list.prepare(repo.record, token)
 
 
 @pytest.mark.parametrize("kind", [AddressType.FULL, AddressType.BY_PREFIX_DEPRECATED])
 def test_full_address_in_the_namespace_counts(repo: LakeRepo, kind: AddressType) -> None:
     """No call stages one, yet if one is there it is listed by its relative address; those elsewhere are not."""
-    token = repo.lake.get_branch(repo.id, "main").staging_token
+    token = repo.lake.branches.head(repo.record, "main").staging_token
     addresses = (f"{repo.namespace}/data/s/inside", "s3://elsewhere/x", "unheard://of/x")
     for number, address in enumerate(addresses):
         entry = Entry(address, repo.clock.now, 1, "e", address_type=kind)
@@ -149,36 +155,33 @@ def test_full_address_in_the_namespace_counts(repo: LakeRepo, kind: AddressType)
 def test_damaged_entry_ends_the_run(repo: LakeRepo) -> None:
     """Doubt keeps: no list is better than one with a hole."""
     repo.put("a")
-    repo.kv.set(repo.lake.get_branch(repo.id, "main").staging_token, b"b", b"\x40damaged")
+    repo.kv.set(repo.lake.branches.head(repo.record, "main").staging_token, b"b", b"\x40damaged")
     with pytest.raises(FormatError):
-        repo.lake.prepare_uncommitted(repo.id)
-
-
-def test_read_only_repository_is_not_prepared() -> None:
-    """Its namespace is not written to."""
-    repo = LakeRepo()
-    repo.lake.create_repository(repo.id, repo.namespace, is_read_only=True)
-    with pytest.raises(ForbiddenError):
-        repo.lake.prepare_uncommitted(repo.id)
+        repo.lake.uncommitted_list.prepare(repo.record)
 
 
 MEANWHILE: dict[str, Callable[[LakeRepo], object]] = {
     "commit": lambda r: r.commit(),
-    "seal": lambda r: r.lake._parts.committing._staging.seal(r.lake.get_repository(r.id), "main"),
-    "commit and housekeeping": lambda r: (r.commit(), r.lake.run_housekeeping()),
-    "other branch deleted": lambda r: r.lake.delete_branch(r.id, "aaa"),
-    "this branch deleted": lambda r: r.lake.delete_branch(r.id, "zzz"),
-    "reset": lambda r: r.lake.reset_branch(r.id, "main", "reset"),
-    "prefix reset": lambda r: r.lake.reset_branch(r.id, "main", "common_prefix", "b"),
-    "branch made": lambda r: r.lake.create_branch(r.id, "mmm", "main"),
-    "delete": lambda r: r.lake.delete_object(r.id, "main", "c"),
+    "seal": lambda r: r.lake.committing._staging.seal(r.record, "main"),
+    "commit and housekeeping": lambda r: (r.commit(), r.lake.housekeeping.run()),
+    "other branch deleted": lambda r: r.lake.branches.delete(r.record, "aaa"),
+    "this branch deleted": lambda r: r.lake.branches.delete(r.record, "zzz"),
+    "reset": lambda r: r.lake.resetting.reset(r.record, "main", "reset"),
+    "prefix reset": lambda r: r.lake.resetting.reset(r.record, "main", "common_prefix", "b"),
+    "branch made": lambda r: r.lake.refs.create_branch(r.record, "mmm", "main"),
+    "delete": lambda r: r.lake.objects.delete(r.record, "main", "c"),
     "merge": lambda r: (
         r.commit("zzz"),
         r.commit(),
-        r.lake.merge(r.id, "zzz", "main", committer="me"),
+        r.lake.merging.merge(r.record, "zzz", "main", committer="me"),
     ),
-    "link": lambda r: r.lake.link_physical_address(
-        r.id, "main", "linked", r.pending.physical_address, checksum="c", size_bytes=4
+    "link": lambda r: r.lake.linking.link(
+        r.record,
+        "main",
+        "linked",
+        r.pending.physical_address,
+        checksum="c",
+        size_bytes=4,
     ),
 }
 
@@ -190,12 +193,12 @@ def test_change_between_any_two_pages_hides_nothing_live(
 ) -> None:
     """What is visible on a branch afterwards is in the list, or in a commit read after the list."""
     for branch in ("aaa", "zzz"):
-        paged.lake.create_branch(paged.id, branch, "main")
+        paged.lake.refs.create_branch(paged.lake.writable(paged.id), branch, "main")
         for path in (f"{branch}1", f"{branch}2"):
             paged.put(path, path.encode(), branch)
     for path in ("a", "b1", "b2", "c"):
         paged.put(path, path.encode())
-    paged.pending = paged.lake.get_physical_address(paged.id, "main", "linked")  # type: ignore[attr-defined]
+    paged.pending = paged.lake.linking.issue(paged.lake.writable(paged.id), "main", "linked")  # type: ignore[attr-defined]
     paged.store.write(paged.relative(paged.pending.physical_address), b"1234")  # type: ignore[attr-defined]
     places = iter(range(100))
 
@@ -211,13 +214,13 @@ def test_change_between_any_two_pages_hides_nothing_live(
 def test_token_dropped_while_it_is_read_stays_readable(repo: LakeRepo) -> None:
     """Housekeeping removes dropped tokens only after their life; until then a reader in the middle goes on."""
     repo.put("a")
-    token = repo.lake.get_branch(repo.id, "main").staging_token
+    token = repo.lake.branches.head(repo.record, "main").staging_token
     repo.commit()
     repo.clock.advance(minutes=59)
-    repo.lake.run_housekeeping()
+    repo.lake.housekeeping.run()
     assert len(repo.kv.page(token)) == 1
     repo.clock.advance(minutes=2)
-    repo.lake.run_housekeeping()
+    repo.lake.housekeeping.run()
     assert repo.kv.page(token) == []
     assert repo.kv.page("cleanup-tokens") == []
 
@@ -225,9 +228,9 @@ def test_token_dropped_while_it_is_read_stays_readable(repo: LakeRepo) -> None:
 def test_token_noted_as_dropped_but_attached_is_kept(repo: LakeRepo) -> None:
     """A server that died between noting and letting go does no harm."""
     repo.put("a", b"x")
-    token = repo.lake.get_branch(repo.id, "main").staging_token
-    dropped = repo.lake._parts.housekeeping._dropped_tokens
-    dropped.note(repo.lake.get_repository(repo.id), "main", [token], repo.clock.now)
+    token = repo.lake.branches.head(repo.record, "main").staging_token
+    dropped = repo.lake.housekeeping._dropped_tokens
+    dropped.note(repo.record, "main", [token], repo.clock.now)
     repo.clock.advance(hours=2)
-    repo.lake.run_housekeeping()
+    repo.lake.housekeeping.run()
     assert repo.read("a") == b"x"

@@ -33,7 +33,7 @@ def repo() -> LakeRepo:
 
 
 def _issue(repo: LakeRepo, path: str = "p", content: bytes | None = b"12345") -> StagingLocation:
-    at = repo.lake.get_physical_address(repo.id, "main", path)
+    at = repo.lake.linking.issue(repo.record, "main", path)
     if content is not None:
         repo.store.write(repo.relative(at.physical_address), content)
     return at
@@ -41,8 +41,8 @@ def _issue(repo: LakeRepo, path: str = "p", content: bytes | None = b"12345") ->
 
 def _link(repo: LakeRepo, address: str, path: str = "p", size: int = 5, **how: object) -> str:
     branch = str(how.pop("branch", "main"))
-    stats = repo.lake.link_physical_address(
-        repo.id, branch, path, address, checksum='"c"', size_bytes=size, **how
+    stats = repo.lake.linking.link(
+        repo.record, branch, path, address, checksum='"c"', size_bytes=size, **how
     )
     return repo.relative(stats.physical_address)
 
@@ -75,7 +75,7 @@ class TestSlices:
     def test_two_servers_never_share_a_slice(self, repo: LakeRepo) -> None:
         """Each process writes slices of its own, whatever the ref store."""
         other = repo.server()
-        stats = other.upload_object(repo.id, "main", "b", [b""])
+        stats = other.objects.upload(repo.record, "main", "b", [b""])
         assert _slice(repo.put("a")) != _slice(repo.relative(stats.physical_address))
 
     def test_many_threads_stay_within_the_size(self) -> None:
@@ -91,8 +91,8 @@ class TestSlices:
 class TestUpload:
     def test_checksum_is_the_md5_of_the_content(self, repo: LakeRepo) -> None:
         """Also when the body comes in chunks."""
-        stats = repo.lake.upload_object(
-            repo.id,
+        stats = repo.lake.objects.upload(
+            repo.record,
             "main",
             "a",
             iter([b"he", b"llo"]),
@@ -105,7 +105,7 @@ class TestUpload:
             "text/plain",
             {"k": "v"},
         )
-        assert repo.lake.get_entry(repo.id, "main", "a") == stats
+        assert repo.lake.objects.stat(repo.record, "main", "a") == stats
 
     @pytest.mark.parametrize("path", ["", "x" * 1025, "\ud800"])
     def test_impossible_paths_are_refused(self, repo: LakeRepo, path: str) -> None:
@@ -129,7 +129,7 @@ class TestUpload:
             seen.append(repo.uncommitted())
             yield b"end"
 
-        stats = repo.lake.upload_object(repo.id, "main", "big", body())
+        stats = repo.lake.objects.upload(repo.record, "main", "big", body())
         address = repo.relative(stats.physical_address)
         assert seen == [[address]]
         assert repo.uncommitted() == [address]
@@ -143,11 +143,11 @@ class TestUpload:
             yield b"x" * (9 << 20)
             for _ in range(4):
                 repo.clock.advance(hours=13)
-                repo.lake.run_housekeeping()
+                repo.lake.housekeeping.run()
                 seen.append(len(repo.uncommitted()))
                 yield b"more"
 
-        repo.lake.upload_object(repo.id, "main", "big", body())
+        repo.lake.objects.upload(repo.record, "main", "big", body())
         assert seen == [1, 1, 1, 1]
 
     def test_failed_upload_stages_nothing(self, repo: LakeRepo) -> None:
@@ -158,7 +158,7 @@ class TestUpload:
             raise ConnectionError
 
         with pytest.raises(ConnectionError):
-            repo.lake.upload_object(repo.id, "main", "big", body())
+            repo.lake.objects.upload(repo.record, "main", "big", body())
         assert repo.paths() == []
 
     def test_of_racing_creators_one_wins(self, repo: LakeRepo) -> None:
@@ -182,7 +182,7 @@ class TestUpload:
         repo.commit()
         with pytest.raises(PreconditionFailedError):
             repo.put("a", b"2", if_absent=True)
-        repo.lake.delete_object(repo.id, "main", "a")
+        repo.lake.objects.delete(repo.record, "main", "a")
         repo.put("a", b"2", if_absent=True)
         assert repo.read("a") == b"2"
 
@@ -201,7 +201,7 @@ class TestRead:
     def test_ranges(self, repo: LakeRepo, asked: ByteRange, expected: bytes) -> None:
         """The bytes that HTTP's rules mean."""
         repo.put("a", b"0123456789")
-        content = repo.lake.open_object(repo.id, "main", "a", asked)
+        content = repo.lake.objects.open(repo.record, "main", "a", asked)
         assert b"".join(content.chunks) == expected
         assert (content.length, content.is_partial) == (len(expected), True)
 
@@ -210,7 +210,7 @@ class TestRead:
         """Unsatisfiable ranges say how long the object is."""
         repo.put("a", b"0123456789")
         with pytest.raises(RangeNotSatisfiableError) as refused:
-            repo.lake.open_object(repo.id, "main", "a", asked)
+            repo.lake.objects.open(repo.record, "main", "a", asked)
         assert refused.value.size_bytes == 10
 
     @pytest.mark.parametrize("content", [b"", b"data"])
@@ -220,11 +220,11 @@ class TestRead:
         commit = repo.commit()
         repo.store.delete_many([repo.address("a")])
         with pytest.raises(GoneError):
-            repo.lake.open_object(repo.id, "main", "a")
-        assert repo.lake.get_entry(repo.id, commit, "a").size_bytes == len(content)
+            repo.lake.objects.open(repo.record, "main", "a")
+        assert repo.lake.objects.stat(repo.record, commit, "a").size_bytes == len(content)
         assert repo.paths(commit) == ["a"]
         with pytest.raises(GoneError):
-            repo.lake.copy_object(repo.id, "main", "b", "a")
+            repo.lake.copying.copy(repo.record, "main", "b", "a")
 
 
 class TestLink:
@@ -235,13 +235,13 @@ class TestLink:
         assert is_candidate(repo.relative(at.physical_address))
         _link(repo, at.physical_address)
         assert repo.read("p") == b"12345"
-        assert repo.lake.get_entry(repo.id, "main", "p").checksum == "c"
+        assert repo.lake.objects.stat(repo.record, "main", "p").checksum == "c"
 
     def test_token_is_good_once(self, repo: LakeRepo) -> None:
         """A second link is refused, also after the first entry is gone."""
         at = _issue(repo)
         _link(repo, at.physical_address)
-        repo.lake.delete_object(repo.id, "main", "p", no_tombstone=True)
+        repo.lake.objects.delete(repo.record, "main", "p", no_tombstone=True)
         with pytest.raises(InvalidAddressError):
             _link(repo, at.physical_address)
 
@@ -255,8 +255,8 @@ class TestLink:
             def link(n: int, at=at, number=number, barrier=barrier, servers=servers) -> bool:
                 barrier.wait()
                 try:
-                    servers[n].link_physical_address(
-                        repo.id,
+                    servers[n].linking.link(
+                        repo.record,
                         "main",
                         f"p{number}",
                         at.physical_address,
@@ -270,14 +270,14 @@ class TestLink:
             with ThreadPoolExecutor(6) as pool:
                 won = list(pool.map(link, range(6)))
             assert sum(won) == 1
-            checksum = repo.lake.get_entry(repo.id, "main", f"p{number}").checksum
+            checksum = repo.lake.objects.stat(repo.record, "main", f"p{number}").checksum
             assert checksum == f"{won.index(True)}"
 
     def test_wrong_uses_are_refused(self, repo: LakeRepo) -> None:
         """Another path, branch, repository, token, size; never uploaded; outside; not an address."""
         at = _issue(repo)
         good = at.physical_address
-        repo.lake.create_branch(repo.id, "dev", "main")
+        repo.lake.refs.create_branch(repo.record, "dev", "main")
         other = LakeRepo(kv=repo.kv, repository_id="other", clock=repo.clock).create()
         relative = repo.relative(good)
         other.store.write(relative, b"12345")
@@ -316,7 +316,7 @@ class TestLink:
         at = _issue(repo)
         address = repo.relative(at.physical_address)
         repo.clock.now = at.expires_at - timedelta(seconds=1)
-        repo.lake.run_housekeeping()
+        repo.lake.housekeeping.run()
         assert repo.uncommitted() == [address]
         repo.clock.now = at.expires_at
         with pytest.raises(InvalidAddressError):
@@ -326,7 +326,7 @@ class TestLink:
     def test_link_overtaken_by_expiry_is_refused(self, repo: LakeRepo) -> None:
         """A link that looked in time and claims too late finds that the list has taken the record away."""
         at = _issue(repo)
-        pending = repo.lake._parts.linking._pending
+        pending = repo.lake.linking._pending
         claim = pending.claim
 
         def late_claim(*claimed: object) -> object:
@@ -342,13 +342,13 @@ class TestLink:
     def test_link_at_work_is_protected_past_expiry(self, repo: LakeRepo) -> None:
         """Claimed in time and staged too late: the claim protects the address meanwhile."""
         at = _issue(repo)
-        staging = repo.lake._parts.linking._staging
+        staging = repo.lake.linking._staging
         write = staging.write
         seen: list[list[str]] = []
 
         def late_write(*row: object, **how: object) -> None:
             repo.clock.advance(minutes=30)
-            repo.lake.run_housekeeping()
+            repo.lake.housekeeping.run()
             seen.append(repo.uncommitted())
             write(*row, **how)
 
@@ -362,17 +362,19 @@ class TestLink:
 class TestMultipart:
     def test_parts_become_one_object(self, repo: LakeRepo) -> None:
         """Joined in order; the etag is S3's, the checksum its part before the dash."""
-        upload = repo.lake.create_multipart(
-            repo.id, "main", "m", content_type="text/x", metadata={"k": "v"}
+        upload = repo.lake.multipart.create(
+            repo.record, "main", "m", content_type="text/x", metadata={"k": "v"}
         )
         parts = [
-            repo.lake.upload_part(repo.id, upload.upload_id, number, [b"%d" % number, b"!"])
+            repo.lake.multipart.upload_part(
+                repo.record, upload.upload_id, number, [b"%d" % number, b"!"]
+            )
             for number in (3, 1, 2)
         ]
-        listed = repo.lake.list_parts(repo.id, upload.upload_id)
+        listed = repo.lake.multipart.list_parts(repo.record, upload.upload_id)
         assert [part.part_number for part in listed] == [1, 2, 3]
-        done = repo.lake.complete_multipart(
-            repo.id, upload.upload_id, sorted(parts, key=lambda part: part.part_number)
+        done = repo.lake.multipart.complete(
+            repo.record, upload.upload_id, sorted(parts, key=lambda part: part.part_number)
         )
         assert repo.read("m") == b"1!2!3!"
         digests = b"".join(md5(b"%d!" % n, usedforsecurity=False).digest() for n in (1, 2, 3))
@@ -381,30 +383,30 @@ class TestMultipart:
         assert (done.stats.content_type, done.stats.metadata) == ("text/x", {"k": "v"})
         assert not list(repo.store.list("_lakefs/multipart/"))
         with pytest.raises(MissingError):
-            repo.lake.get_multipart(repo.id, upload.upload_id)
+            repo.lake.multipart.get(repo.record, upload.upload_id)
 
     def test_upload_under_way_is_protected_while_parts_come(self, repo: LakeRepo) -> None:
         """Its address counts as live from the beginning, for a token's life after the last part."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
         address = repo.relative(upload.physical_address)
         for number in range(1, 4):
             assert repo.uncommitted() == [address]
             repo.clock.advance(hours=20)
-            repo.lake.run_housekeeping()
-            repo.lake.upload_part(repo.id, upload.upload_id, number, [b"x"])
+            repo.lake.housekeeping.run()
+            repo.lake.multipart.upload_part(repo.record, upload.upload_id, number, [b"x"])
         repo.clock.advance(hours=24)
         assert repo.uncommitted() == []
-        repo.lake.run_housekeeping()
+        repo.lake.housekeeping.run()
         assert not list(repo.store.list("_lakefs/multipart/"))
         with pytest.raises(MissingError):
-            repo.lake.upload_part(repo.id, upload.upload_id, 4, [b"x"])
+            repo.lake.multipart.upload_part(repo.record, upload.upload_id, 4, [b"x"])
         assert not list(repo.store.list("_lakefs/multipart/"))
 
     def test_wrong_parts_complete_nothing(self, repo: LakeRepo) -> None:
         """Unknown number, other etag, wrong order, none at all, number out of range."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        one = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"1"])
-        two = repo.lake.upload_part(repo.id, upload.upload_id, 2, [b"2"])
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        one = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"1"])
+        two = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 2, [b"2"])
         for parts in (
             [],
             [two, one],
@@ -413,56 +415,56 @@ class TestMultipart:
             [UploadedPart(1, two.etag)],
         ):
             with pytest.raises(InvalidRequestError):
-                repo.lake.complete_multipart(repo.id, upload.upload_id, parts)
+                repo.lake.multipart.complete(repo.record, upload.upload_id, parts)
         for number in (0, 10_001):
             with pytest.raises(InvalidRequestError):
-                repo.lake.upload_part(repo.id, upload.upload_id, number, [b"x"])
-        repo.lake.complete_multipart(repo.id, upload.upload_id, [two])
+                repo.lake.multipart.upload_part(repo.record, upload.upload_id, number, [b"x"])
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [two])
         assert repo.read("m") == b"2"
 
     def test_part_sent_again_replaces_the_first(self, repo: LakeRepo) -> None:
         """The last one sent is the one that counts."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        old = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"old"])
-        new = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"new"])
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        old = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"old"])
+        new = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"new"])
         with pytest.raises(InvalidRequestError):
-            repo.lake.complete_multipart(repo.id, upload.upload_id, [old])
-        repo.lake.complete_multipart(repo.id, upload.upload_id, [new])
+            repo.lake.multipart.complete(repo.record, upload.upload_id, [old])
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [new])
         assert repo.read("m") == b"new"
 
     def test_aborted_upload_leaves_nothing(self, repo: LakeRepo) -> None:
         """Parts and record go; completing is refused."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        part = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"x"])
-        repo.lake.abort_multipart(repo.id, upload.upload_id)
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        part = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"x"])
+        repo.lake.multipart.abort(repo.record, upload.upload_id)
         assert repo.uncommitted() == []
         assert not list(repo.store.list("_lakefs/multipart/"))
         for call in (
-            lambda: repo.lake.complete_multipart(repo.id, upload.upload_id, [part]),
-            lambda: repo.lake.abort_multipart(repo.id, upload.upload_id),
-            lambda: repo.lake.list_parts(repo.id, upload.upload_id),
+            lambda: repo.lake.multipart.complete(repo.record, upload.upload_id, [part]),
+            lambda: repo.lake.multipart.abort(repo.record, upload.upload_id),
+            lambda: repo.lake.multipart.list_parts(repo.record, upload.upload_id),
         ):
             with pytest.raises(MissingError):
                 call()
 
     def test_part_that_outlives_its_upload_leaves_nothing(self, repo: LakeRepo) -> None:
         """Aborted while a part's bytes still come: the part is refused, and removed."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
 
         def body() -> Iterator[bytes]:
             yield b"x"
-            repo.lake.abort_multipart(repo.id, upload.upload_id)
+            repo.lake.multipart.abort(repo.record, upload.upload_id)
 
         with pytest.raises(MissingError):
-            repo.lake.upload_part(repo.id, upload.upload_id, 1, body())
+            repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, body())
         assert not list(repo.store.list("_lakefs/multipart/"))
         assert repo.kv.page(f"{repo.id}-{_uid(repo)}", prefix=b"parts/") == []
 
     def test_completion_onto_an_existing_path_can_be_refused(self, repo: LakeRepo) -> None:
         """`If-None-Match: *`, also when the path came to be while the parts were joined; the upload goes on."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        part = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"1"])
-        staging = repo.lake._parts.multipart._staging
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        part = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"1"])
+        staging = repo.lake.multipart._staging
         look = staging.assert_absent
 
         def look_then_lose(*arguments: object) -> None:
@@ -471,25 +473,25 @@ class TestMultipart:
 
         staging.assert_absent = look_then_lose  # type: ignore[method-assign]
         with pytest.raises(PreconditionFailedError):
-            repo.lake.complete_multipart(repo.id, upload.upload_id, [part], if_absent=True)
+            repo.lake.multipart.complete(repo.record, upload.upload_id, [part], if_absent=True)
         assert repo.read("m") == b"first"
-        repo.lake.complete_multipart(repo.id, upload.upload_id, [part])
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [part])
         assert repo.read("m") == b"1"
 
     def test_completion_is_not_aborted_half_way(self, repo: LakeRepo) -> None:
         """While an upload is being completed it can be neither aborted nor completed with other parts."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        one = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"1"])
-        two = repo.lake.upload_part(repo.id, upload.upload_id, 2, [b"2"])
-        staging = repo.lake._parts.multipart._staging
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        one = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"1"])
+        two = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 2, [b"2"])
+        staging = repo.lake.multipart._staging
         write = staging.write
         refusals: list[type[LakeError]] = []
 
         def busy_write(*row: object, **how: object) -> None:
             staging.write = write  # type: ignore[method-assign]
             for call in (
-                lambda: repo.lake.abort_multipart(repo.id, upload.upload_id),
-                lambda: repo.lake.complete_multipart(repo.id, upload.upload_id, [two]),
+                lambda: repo.lake.multipart.abort(repo.record, upload.upload_id),
+                lambda: repo.lake.multipart.complete(repo.record, upload.upload_id, [two]),
             ):
                 with pytest.raises(ConflictError) as refused:
                     call()
@@ -497,31 +499,33 @@ class TestMultipart:
             write(*row, **how)
 
         staging.write = busy_write  # type: ignore[method-assign]
-        repo.lake.complete_multipart(repo.id, upload.upload_id, [one, two])
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [one, two])
         assert len(refusals) == 2
         assert repo.read("m") == b"12"
 
     def test_uploads_are_listed_by_prefix(self, repo: LakeRepo) -> None:
         """Pages of the uploads under way."""
-        uploads = [repo.lake.create_multipart(repo.id, "main", f"{p}/x").upload_id for p in "aab"]
-        page = repo.lake.list_multiparts(repo.id, prefix="a/", amount=1)
+        uploads = [
+            repo.lake.multipart.create(repo.record, "main", f"{p}/x").upload_id for p in "aab"
+        ]
+        page = repo.lake.multipart.page(repo.record, prefix="a/", amount=1)
         assert (page.results[0].upload_id, page.has_more) == (uploads[0], True)
-        rest = repo.lake.list_multiparts(repo.id, prefix="a/", after=page.next_offset)
+        rest = repo.lake.multipart.page(repo.record, prefix="a/", after=page.next_offset)
         assert [upload.upload_id for upload in rest.results] == [uploads[1]]
 
     def test_parts_are_gone_from_the_store_at_the_end(self, repo: LakeRepo) -> None:
         """A part read after completion is an unknown object."""
-        upload = repo.lake.create_multipart(repo.id, "main", "m")
-        part = repo.lake.upload_part(repo.id, upload.upload_id, 1, [b"x"])
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        part = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"x"])
         keys = [
             key
             for batch in repo.store.list("_lakefs/multipart/")
             for key in batch["key"].to_pylist()
         ]
-        repo.lake.complete_multipart(repo.id, upload.upload_id, [part])
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [part])
         with pytest.raises(ObjectNotFoundError):
             repo.store.read(keys[0])
 
 
 def _uid(repo: LakeRepo) -> str:
-    return repo.lake.get_repository(repo.id).instance_uid
+    return repo.record.instance_uid

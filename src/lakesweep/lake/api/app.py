@@ -69,7 +69,7 @@ def build_app(
 def build_rest(lake: Lake) -> ASGIApp:
     """The REST API, behind its credentials."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    authenticator = Authenticator(lake.authenticate)
+    authenticator = Authenticator(lake.credentials.find)
     app.state.api = ApiState(lake, authenticator, Transfers())
     app.include_router(setup.health_router)
     for router in _ROUTERS:

@@ -45,7 +45,9 @@ class GcUncommitted:
         self._pending = pending
         self._copies = copies
 
-    def prepare(self, repository: Repository, continuation_token: str | None) -> UncommittedPage:
+    def prepare(
+        self, repository: Repository, continuation_token: str | None = None
+    ) -> UncommittedPage:
         """Write one page, and say where the next begins."""
         place = (
             Place.decode(continuation_token)

@@ -24,7 +24,7 @@ from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.staging.staged_values import TOMBSTONE, has_same_identity
 from lakesweep.lake.staging.staging_area import Staging
-from lakesweep.lake.values import Repository
+from lakesweep.lake.values import NO_METADATA, Repository
 
 _SCAN_ROWS = 20_000
 
@@ -57,11 +57,28 @@ class Committing:
         message: str,
         *,
         committer: str,
-        metadata: Mapping[str, str],
-        date: datetime | None,
-        allow_empty: bool,
+        metadata: Mapping[str, str] = NO_METADATA,
+        date: datetime | None = None,
+        allow_empty: bool = False,
+        source_metarange: str | None = None,
     ) -> Commit:
-        """Commit everything staged on the branch."""
+        """Commit everything staged on the branch, or a metarange that the caller made.
+
+        Raises:
+            NoChangesError: nothing is staged and `allow_empty` is not set.
+            DirtyBranchError: `source_metarange` is given and something is staged.
+            TooManyTriesError: others kept moving the branch; what was staged is staged still.
+        """
+        if source_metarange:
+            return self._commit_metarange(
+                repository,
+                branch_id,
+                message,
+                MetaRangeId(source_metarange),
+                committer=committer,
+                metadata=metadata,
+                date=date,
+            )
         if not allow_empty and self._staging.is_empty(self._branches.read(repository, branch_id)):
             raise _no_changes(repository, branch_id)
         record = self._staging.seal(repository, branch_id)
@@ -84,7 +101,7 @@ class Committing:
             record = self._branches.read(repository, branch_id)
         raise too_many_tries(repository, branch_id, "what was staged is staged still")
 
-    def commit_metarange(
+    def _commit_metarange(
         self,
         repository: Repository,
         branch_id: str,

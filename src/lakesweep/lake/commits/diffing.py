@@ -45,10 +45,10 @@ class Diffing:
         repository: Repository,
         branch_id: str,
         *,
-        prefix: str,
-        after: str,
-        amount: int,
-        delimiter: str,
+        prefix: str = "",
+        after: str = "",
+        amount: int = 100,
+        delimiter: str = "",
     ) -> Page[DiffEntry]:
         """What is staged, against the head. A staged value with the identity of the committed one is no difference."""
         start = prefix_key(prefix)
@@ -65,11 +65,11 @@ class Diffing:
         left_ref: str,
         right_ref: str,
         *,
-        mode: DiffMode,
-        prefix: str,
-        after: str,
-        amount: int,
-        delimiter: str,
+        mode: DiffMode = "three_dot",
+        prefix: str = "",
+        after: str = "",
+        amount: int = 100,
+        delimiter: str = "",
     ) -> Page[DiffEntry]:
         """What changes from left to right; three-dot counts from their merge base and marks conflicts."""
         start = prefix_key(prefix)

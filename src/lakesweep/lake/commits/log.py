@@ -30,14 +30,14 @@ class Log:
         repository: Repository,
         ref: str,
         *,
-        after: str,
-        amount: int,
-        objects: Sequence[str],
-        prefixes: Sequence[str],
-        limit: bool,
-        first_parent: bool,
-        since: datetime | None,
-        stop_at: str,
+        after: str = "",
+        amount: int = 100,
+        objects: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+        limit: bool = False,
+        first_parent: bool = False,
+        since: datetime | None = None,
+        stop_at: str = "",
     ) -> Page[Commit]:
         """Commits newest first; a page's offset is its last commit's id."""
         start = self._refs.resolve(repository, ref).commit_id

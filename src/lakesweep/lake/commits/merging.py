@@ -17,7 +17,7 @@ from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, too_many_tries
 from lakesweep.lake.refs.expressions import Refs
 from lakesweep.lake.staging.staged_values import TOMBSTONE
-from lakesweep.lake.values import MergeBase, MergeStrategy, Repository
+from lakesweep.lake.values import NO_METADATA, MergeBase, MergeStrategy, Repository
 
 STRATEGY_KEY = ".lakefs.merge.strategy"
 _STRATEGY_NAMES: dict[str, str] = {
@@ -53,11 +53,11 @@ class Merging:
         destination_branch: str,
         *,
         committer: str,
-        message: str,
-        metadata: Mapping[str, str],
-        strategy: MergeStrategy,
-        allow_empty: bool,
-        squash_merge: bool,
+        message: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
+        strategy: MergeStrategy = "",
+        allow_empty: bool = False,
+        squash_merge: bool = False,
     ) -> CommitId:
         """Merge, and give the merge commit's id."""
         if strategy not in _STRATEGY_NAMES:

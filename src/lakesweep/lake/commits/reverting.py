@@ -44,10 +44,10 @@ class Reverting:
         ref: str,
         *,
         committer: str,
-        parent_number: int,
-        message: str | None,
-        metadata: Mapping[str, str] | None,
-        allow_empty: bool,
+        parent_number: int = 0,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        allow_empty: bool = False,
     ) -> Commit:
         """Merge the commit's parent into the branch, the commit itself being the base."""
         reverted = self._commit_of(repository, ref)
@@ -75,9 +75,9 @@ class Reverting:
         ref: str,
         *,
         committer: str,
-        parent_number: int | None,
-        message: str | None,
-        metadata: Mapping[str, str] | None,
+        parent_number: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> Commit:
         """Merge the commit into the branch, its parent being the base."""
         picked = self._commit_of(repository, ref)

@@ -53,15 +53,20 @@ class Copying:
         repository: Repository,
         branch_id: str,
         dest_path: str,
-        source_repository: Repository,
-        source_ref: str,
         source_path: str,
         *,
-        replace_metadata: Mapping[str, str] | None,
-        replace_content_type: str | None,
-        if_absent: bool,
+        src_ref: str | None = None,
+        source_repository: Repository | None = None,
+        replace_metadata: Mapping[str, str] | None = None,
+        replace_content_type: str | None = None,
+        if_absent: bool = False,
     ) -> ObjectStats:
-        """Copy an object."""
+        """Copy an object, of the same branch unless said otherwise.
+
+        A staged object copied within its branch is a shallow, tracked copy; every other copy copies the bytes.
+        """
+        source_repository = source_repository or repository
+        source_ref = branch_id if src_ref is None else src_ref
         dest_key, source_key = path_key(dest_path), path_key(source_path)
         self._branches.read(repository, branch_id)
         check_description(content_type=replace_content_type or "", metadata=replace_metadata)

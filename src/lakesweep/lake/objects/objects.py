@@ -25,6 +25,7 @@ from lakesweep.lake.uploads.pending import PendingUploads
 from lakesweep.lake.uploads.streams import UploadStreams
 from lakesweep.lake.values import (
     MAX_PAGE,
+    NO_METADATA,
     ByteRange,
     ObjectContent,
     ObjectStats,
@@ -67,9 +68,9 @@ class Objects:
         path: str,
         chunks: Iterable[bytes],
         *,
-        content_type: str,
-        metadata: Mapping[str, str],
-        if_absent: bool,
+        content_type: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
+        if_absent: bool = False,
     ) -> ObjectStats:
         """Store the bytes, stage the entry, and only then let go of the record that protected them."""
         key = path_key(path)
@@ -98,7 +99,7 @@ class Objects:
         return stats_of(repository, path, self._entry(repository, ref, path))
 
     def open(
-        self, repository: Repository, ref: str, path: str, byte_range: ByteRange | None
+        self, repository: Repository, ref: str, path: str, byte_range: ByteRange | None = None
     ) -> ObjectContent:
         """The entry and its bytes; the first of them are read here, so that missing ones are noticed here."""
         entry = self._entry(repository, ref, path)
@@ -126,10 +127,10 @@ class Objects:
         repository: Repository,
         ref: str,
         *,
-        prefix: str,
-        after: str,
-        amount: int,
-        delimiter: str,
+        prefix: str = "",
+        after: str = "",
+        amount: int = 100,
+        delimiter: str = "",
     ) -> Page[ObjectStats]:
         """Entries in path order, those below a delimiter folded into common prefixes."""
         start = prefix_key(prefix)
@@ -152,7 +153,7 @@ class Objects:
         return cut_page(items(), page_size(amount))
 
     def delete(
-        self, repository: Repository, branch_id: str, path: str, *, no_tombstone: bool
+        self, repository: Repository, branch_id: str, path: str, *, no_tombstone: bool = False
     ) -> None:
         """Stage a deletion, where there is something to delete."""
         key = path_key(path)
@@ -162,7 +163,12 @@ class Objects:
         self._stage_tombstones(repository, branch_id, [key])
 
     def delete_many(
-        self, repository: Repository, branch_id: str, paths: Sequence[str], *, no_tombstone: bool
+        self,
+        repository: Repository,
+        branch_id: str,
+        paths: Sequence[str],
+        *,
+        no_tombstone: bool = False,
     ) -> list[PathError]:
         """Delete each path that can be; the others come back with their errors."""
         if len(paths) > MAX_PAGE:

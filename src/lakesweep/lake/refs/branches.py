@@ -44,6 +44,10 @@ class Branches:
         self._head_moves = head_moves
         self._dropped_tokens = dropped_tokens
 
+    def head(self, repository: Repository, branch_id: str) -> BranchHead:
+        """The branch and the commit it points at; `MissingError` (`branch-not-found`)."""
+        return self.read(repository, branch_id).head
+
     def read(self, repository: Repository, branch_id: str) -> BranchRecord:
         """The branch as it is now; `MissingError` (`branch-not-found`)."""
         found = self.find(repository, branch_id)
@@ -122,7 +126,13 @@ class Branches:
         return (BranchRecord(decode_branch(raw), raw) for _, raw in rows)
 
     def page(
-        self, repository: Repository, *, prefix: str, after: str, amount: int, show_hidden: bool
+        self,
+        repository: Repository,
+        *,
+        prefix: str = "",
+        after: str = "",
+        amount: int = 100,
+        show_hidden: bool = False,
     ) -> Page[BranchHead]:
         """Branches in id order."""
         rows = scan(

@@ -66,7 +66,7 @@ class Dumping:
                 self._branches.create(repository, head.id, head.commit_id, is_hidden=head.hidden)
 
     def metadata_location(self, object_id: str) -> str:
-        """Where a range or metarange lies, relative to the namespace."""
+        """Where a range or metarange lies, relative to the namespace. Does not look whether it is there."""
         if not _OBJECT_ID.fullmatch(object_id):
             raise InvalidRequestError(f"{object_id!r} is no id of a range or metarange")
         return metadata_key(object_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lakesweep.domain.commits import CommitId
+from lakesweep.domain.commits import BranchHead, Commit, CommitId, Tag
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.refs.branches import Branches
@@ -69,6 +69,21 @@ class Refs:
         self._branches = branches
         self._tags = tags
         self._commits = commits
+
+    def create_branch(
+        self, repository: Repository, branch_id: str, source_ref: str, *, is_hidden: bool = False
+    ) -> BranchHead:
+        """A branch at the commit that `source_ref` means; staged changes of the source stay there."""
+        source = self.resolve(repository, source_ref)
+        return self._branches.create(repository, branch_id, source.commit_id, is_hidden=is_hidden)
+
+    def create_tag(self, repository: Repository, tag_id: str, ref: str) -> Tag:
+        """A name for the commit that `ref` means; `ConflictError` (`tag-exists`)."""
+        return self._tags.create(repository, tag_id, self.resolve(repository, ref).commit_id)
+
+    def commit(self, repository: Repository, ref: str) -> Commit:
+        """The commit that a ref expression means."""
+        return self._commits.get(repository, self.resolve(repository, ref).commit_id)
 
     def resolve(self, repository: Repository, text: str) -> ResolvedRef:
         """The commit, and the branch when the expression is a branch with its staging area.

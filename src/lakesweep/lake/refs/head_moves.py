@@ -45,7 +45,9 @@ class HeadMoves:
         """Every move, oldest first."""
         return (_decode(row) for row in self._rows(repository))
 
-    def page(self, repository: Repository, *, after: str, amount: int) -> Page[HeadMove]:
+    def page(
+        self, repository: Repository, *, after: str = "", amount: int = 1000
+    ) -> Page[HeadMove]:
         """Moves oldest first; the offset is the record's own id."""
         rows = self._rows(repository, after=_PREFIX + after.encode() if after else None)
         return cut_page(

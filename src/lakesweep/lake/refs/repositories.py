@@ -57,9 +57,9 @@ class Repositories:
         repository_id: str,
         storage_namespace: str,
         *,
-        default_branch: str,
-        is_read_only: bool,
-        is_bare: bool,
+        default_branch: str = "main",
+        is_read_only: bool = False,
+        is_bare: bool = False,
     ) -> Repository:
         """A new repository. Its record is written last: until then a crash leaves only what a retry takes over."""
         check_repository_id(repository_id)
@@ -112,12 +112,14 @@ class Repositories:
         decoded = (_decode(raw) for _, raw in rows)
         return (repository for repository in decoded if not repository.is_in_deletion)
 
-    def page(self, *, prefix: str, after: str, amount: int, search: str) -> Page[Repository]:
+    def page(
+        self, *, prefix: str = "", after: str = "", amount: int = 100, search: str = ""
+    ) -> Page[Repository]:
         """Repositories in id order."""
         found = ((r.id, r) for r in self.all(prefix=prefix, after=after) if search in r.id)
         return cut_page(found, page_size(amount))
 
-    def delete(self, repository_id: str, *, force: bool) -> None:
+    def delete(self, repository_id: str, *, force: bool = False) -> None:
         """Remove the records. The first step hides the repository; after a crash, deleting again goes on."""
         repository = self._find(repository_id)
         if repository is None:

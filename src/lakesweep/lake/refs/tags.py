@@ -57,7 +57,9 @@ class Tags:
         rows = scan(self._context.kv, partition_of(repository), prefix=_PREFIX)
         return (_decode(raw) for _, raw in rows)
 
-    def page(self, repository: Repository, *, prefix: str, after: str, amount: int) -> Page[Tag]:
+    def page(
+        self, repository: Repository, *, prefix: str = "", after: str = "", amount: int = 100
+    ) -> Page[Tag]:
         """Tags in id order."""
         rows = scan(
             self._context.kv,

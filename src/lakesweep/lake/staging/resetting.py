@@ -47,7 +47,7 @@ class Resetting:
         self._copies = copies
 
     def reset(
-        self, repository: Repository, branch_id: str, reset_type: ResetType, path: str
+        self, repository: Repository, branch_id: str, reset_type: ResetType, path: str = ""
     ) -> None:
         """Throw staged changes away."""
         if reset_type == "reset":

@@ -23,7 +23,7 @@ from lakesweep.lake.refs.branches import MAX_TRIES, Branches, too_many_tries
 from lakesweep.lake.staging.entries import overlay
 from lakesweep.lake.staging.staged_values import TOMBSTONE, encode_staged
 from lakesweep.lake.tasks import RunningTask, Tasks
-from lakesweep.lake.values import ImportSource, ImportStatus, Repository
+from lakesweep.lake.values import NO_METADATA, ImportSource, ImportStatus, Repository
 
 _TASK_PREFIX = "IMPO"
 
@@ -63,7 +63,7 @@ class Importing:
         *,
         committer: str,
         message: str,
-        metadata: Mapping[str, str],
+        metadata: Mapping[str, str] = NO_METADATA,
     ) -> str:
         """Check the sources, then import in the background."""
         if not sources:

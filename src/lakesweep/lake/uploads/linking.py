@@ -22,7 +22,7 @@ from lakesweep.lake.staging.staged_values import encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
 from lakesweep.lake.users.credentials import CredentialStore
-from lakesweep.lake.values import ObjectStats, Repository, StagingLocation
+from lakesweep.lake.values import NO_METADATA, ObjectStats, Repository, StagingLocation
 
 _SECRET = "physical-address"
 
@@ -76,10 +76,10 @@ class Linking:
         *,
         checksum: str,
         size_bytes: int,
-        mtime: datetime | None,
-        content_type: str,
-        metadata: Mapping[str, str],
-        if_absent: bool,
+        mtime: datetime | None = None,
+        content_type: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
+        if_absent: bool = False,
     ) -> ObjectStats:
         """Claim the issued address, stage its entry, and only then remove the record."""
         key = path_key(path)
@@ -117,9 +117,9 @@ class Linking:
         *,
         checksum: str,
         size_bytes: int,
-        mtime: datetime | None,
-        content_type: str,
-        metadata: Mapping[str, str],
+        mtime: datetime | None = None,
+        content_type: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
     ) -> ObjectStats:
         """Stage an object that lies in no namespace; no collection will ever touch it."""
         key = path_key(path)

@@ -27,6 +27,7 @@ from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.uploads.multipart_parts import Part, Parts
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
 from lakesweep.lake.values import (
+    NO_METADATA,
     CompletedUpload,
     MultipartUpload,
     Page,
@@ -63,8 +64,8 @@ class Multipart:
         branch_id: str,
         path: str,
         *,
-        content_type: str,
-        metadata: Mapping[str, str],
+        content_type: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
     ) -> MultipartUpload:
         """Begin: the address is chosen, and counts as live, from now on."""
         path_key(path)
@@ -90,7 +91,7 @@ class Multipart:
         return _shown(repository, self._find(repository, upload_id).upload)
 
     def page(
-        self, repository: Repository, *, prefix: str, after: str, amount: int
+        self, repository: Repository, *, prefix: str = "", after: str = "", amount: int = 1000
     ) -> Page[MultipartUpload]:
         """Uploads under way, in id order."""
         uploads = (found.upload for found in self._pending.all(repository, after=after or None))
@@ -130,7 +131,7 @@ class Multipart:
         upload_id: str,
         parts: Sequence[UploadedPart],
         *,
-        if_absent: bool,
+        if_absent: bool = False,
     ) -> CompletedUpload:
         """Join the parts, stage the entry, and only then end the upload."""
         found = self._find(repository, upload_id)

@@ -29,7 +29,7 @@ class CredentialStore:
         return self._context.kv.get(_PARTITION, _INSTALLATION) is not None
 
     def setup_first_user(
-        self, username: str, access_key_id: str | None, secret_access_key: str | None
+        self, username: str, access_key_id: str | None = None, secret_access_key: str | None = None
     ) -> Credentials:
         """Create the first user, with new keys unless given."""
         if not username:

@@ -33,13 +33,21 @@ class StubLake:
         self.error: Exception | None = None
         self.pieces = 3
         self.pieces_read = 0
+        # The parts that the gateway asks; one object plays them all.
+        self.objects = self.credentials = self.repositories = self
 
-    def authenticate(self, access_key_id: str) -> Credentials | None:
+    def writable(self, repository_id: str) -> str:
+        return repository_id
+
+    def get(self, repository_id: str) -> str:
+        return repository_id
+
+    def find(self, access_key_id: str) -> Credentials | None:
         known = Credentials(KEY_ID, SECRET, "admin", datetime.now(UTC))
         return known if access_key_id == KEY_ID else None
 
-    def upload_object(
-        self, repository_id: str, branch_id: str, path: str, chunks: Iterable[bytes], **_: Any
+    def upload(
+        self, repository: str, branch_id: str, path: str, chunks: Iterable[bytes], **_: Any
     ) -> ObjectStats:
         for chunk in chunks:
             self.largest_chunk = max(self.largest_chunk, len(chunk))
@@ -47,7 +55,7 @@ class StubLake:
         self.staged.append(path)
         return ObjectStats(path, checksum="abc")
 
-    def open_object(self, repository_id: str, ref: str, path: str, asked: Any) -> ObjectContent:
+    def open(self, repository: str, ref: str, path: str, asked: Any) -> ObjectContent:
         if self.error is not None:
             raise self.error
         stats = ObjectStats(

@@ -134,7 +134,7 @@ class _Gateway:
             tasks.cancel_scope.cancel()
 
     def _find_secret(self, access_key_id: str) -> str | None:
-        credentials = self._lake.authenticate(access_key_id)
+        credentials = self._lake.credentials.find(access_key_id)
         return credentials.secret_access_key if credentials else None
 
 

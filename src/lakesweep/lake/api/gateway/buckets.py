@@ -27,7 +27,7 @@ def list_buckets(call: S3Call) -> GatewayResponse:
     buckets: list[Node] = []
     while True:
         amount = min(MAX_PAGE, asked - len(buckets)) if asked else MAX_PAGE
-        page = call.lake.list_repositories(prefix=prefix, after=after, amount=amount)
+        page = call.lake.repositories.page(prefix=prefix, after=after, amount=amount)
         buckets += [
             ("Bucket", [("Name", found.id), ("CreationDate", format_time(found.creation_date))])
             for found in page.results
@@ -44,14 +44,14 @@ def list_buckets(call: S3Call) -> GatewayResponse:
 
 def head_bucket(call: S3Call) -> GatewayResponse:
     """200 when the repository exists."""
-    call.lake.get_repository(call.repository_id)
+    call.lake.repositories.get(call.repository_id)
     return GatewayResponse()
 
 
 def create_bucket(call: S3Call) -> GatewayResponse:
     """Never creates: a repository needs a storage namespace, which S3 has no word for."""
     try:
-        call.lake.get_repository(call.repository_id)
+        call.lake.repositories.get(call.repository_id)
     except MissingError:
         raise S3Error(
             "NotImplemented",
@@ -62,11 +62,11 @@ def create_bucket(call: S3Call) -> GatewayResponse:
 
 def get_bucket_location(call: S3Call) -> GatewayResponse:
     """Empty, which S3 clients read as us-east-1; signatures of every region are accepted."""
-    call.lake.get_repository(call.repository_id)
+    call.lake.repositories.get(call.repository_id)
     return xml_response("LocationConstraint", [])
 
 
 def get_bucket_versioning(call: S3Call) -> GatewayResponse:
     """Empty: versions are commits here, and no S3 version ids exist."""
-    call.lake.get_repository(call.repository_id)
+    call.lake.repositories.get(call.repository_id)
     return xml_response("VersioningConfiguration", [])

@@ -47,7 +47,9 @@ def read_copy_source(call: S3Call) -> CopySource:
 def check_source(call: S3Call, source: CopySource) -> None:
     """Refuse a source that does not exist or is not the one that the client's conditions describe."""
     try:
-        entry = call.lake.get_entry(source.repository_id, source.ref, source.path)
+        entry = call.lake.objects.stat(
+            call.lake.repositories.get(source.repository_id), source.ref, source.path
+        )
     except MissingError as error:
         # Without this, a missing source repository would read as if the target bucket were missing.
         raise S3Error("NoSuchKey", f"The copy source does not exist: {error.message}") from None
@@ -61,13 +63,13 @@ def copy_object(call: S3Call) -> GatewayResponse:
     source = read_copy_source(call)
     check_source(call, source)
     replaces = _replaces_metadata(call)
-    copied = call.lake.copy_object(
-        call.repository_id,
+    copied = call.lake.copying.copy(
+        call.lake.writable(call.repository_id),
         name.ref,
         name.path,
         source.path,
         src_ref=source.ref,
-        src_repository_id=source.repository_id,
+        source_repository=call.lake.repositories.get(source.repository_id),
         replace_metadata=read_user_metadata(request) if replaces else None,
         replace_content_type=request.headers.get("content-type") if replaces else None,
         if_absent=check_put_conditions(request.headers),

@@ -102,7 +102,7 @@ def _common_nodes(call: S3Call, question: _Question, answer: _Answer) -> list[No
 
 
 def _find_page(call: S3Call, question: _Question) -> _Answer:
-    call.lake.get_repository(call.repository_id)
+    call.lake.repositories.get(call.repository_id)
     if question.amount == 0:
         return _Answer()
     if _SEPARATOR in question.prefix:
@@ -111,8 +111,8 @@ def _find_page(call: S3Call, question: _Question) -> _Answer:
 
 
 def _find_branches(call: S3Call, question: _Question) -> _Answer:
-    page = call.lake.list_branches(
-        call.repository_id,
+    page = call.lake.branches.page(
+        call.lake.repositories.get(call.repository_id),
         prefix=question.prefix,
         after=question.after.partition(_SEPARATOR)[0],
         amount=question.amount,
@@ -134,8 +134,8 @@ def _find_objects(call: S3Call, question: _Question) -> _Answer:
         after = ""
     else:
         return _Answer()  # the caller begins behind everything that this ref can hold
-    page = call.lake.list_entries(
-        call.repository_id,
+    page = call.lake.objects.list_page(
+        call.lake.repositories.get(call.repository_id),
         ref,
         prefix=path_prefix,
         after=after,

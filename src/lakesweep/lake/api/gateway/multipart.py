@@ -39,8 +39,8 @@ def create_multipart_upload(call: S3Call) -> GatewayResponse:
     """Begin an upload; its content type and metadata are given here."""
     request, name = call.request, call.object_name
     refuse_unsupported_headers(request)
-    upload = call.lake.create_multipart(
-        call.repository_id,
+    upload = call.lake.multipart.create(
+        call.lake.writable(call.repository_id),
         name.ref,
         name.path,
         content_type=request.headers.get("content-type", ""),
@@ -56,8 +56,11 @@ def upload_part(call: S3Call) -> GatewayResponse:
     """Store one part; it counts only once its whole body came and proved itself."""
     refuse_unsupported_headers(call.request)
     upload = _find_upload(call)
-    part = call.lake.upload_part(
-        call.repository_id, upload.upload_id, _read_part_number(call), call.read_body()
+    part = call.lake.multipart.upload_part(
+        call.lake.repositories.get(call.repository_id),
+        upload.upload_id,
+        _read_part_number(call),
+        call.read_body(),
     )
     return GatewayResponse(headers={"ETag": quote_etag(part.etag)})
 
@@ -76,8 +79,15 @@ def upload_part_copy(call: S3Call) -> GatewayResponse:
             "InvalidArgument",
             "The x-amz-copy-source-range value must be of the form bytes=first-last.",
         )
-    content = call.lake.open_object(source.repository_id, source.ref, source.path, asked)
-    part = call.lake.upload_part(call.repository_id, upload.upload_id, part_number, content.chunks)
+    content = call.lake.objects.open(
+        call.lake.repositories.get(source.repository_id), source.ref, source.path, asked
+    )
+    part = call.lake.multipart.upload_part(
+        call.lake.repositories.get(call.repository_id),
+        upload.upload_id,
+        part_number,
+        content.chunks,
+    )
     children: list[Node] = [("ETag", quote_etag(part.etag))]
     if part.last_modified is not None:
         children.insert(0, ("LastModified", format_time(part.last_modified)))
@@ -92,7 +102,9 @@ def list_parts(call: S3Call) -> GatewayResponse:
     amount = read_amount(query, "max-parts", largest=_MOST_LISTED, default=_MOST_LISTED)
     later = [
         part
-        for part in call.lake.list_parts(call.repository_id, upload.upload_id)
+        for part in call.lake.multipart.list_parts(
+            call.lake.repositories.get(call.repository_id), upload.upload_id
+        )
         if part.part_number > after
     ]
     page = later[:amount]
@@ -113,8 +125,8 @@ def complete_multipart_upload(call: S3Call) -> GatewayResponse:
     """Join the parts that the client names, in its order, into one object and stage it."""
     upload = _find_upload(call)
     parts = _read_parts(call.read_xml("CompleteMultipartUpload"))
-    completed = call.lake.complete_multipart(
-        call.repository_id,
+    completed = call.lake.multipart.complete(
+        call.lake.repositories.get(call.repository_id),
         upload.upload_id,
         parts,
         if_absent=check_put_conditions(call.request.headers),
@@ -128,7 +140,9 @@ def complete_multipart_upload(call: S3Call) -> GatewayResponse:
 
 def abort_multipart_upload(call: S3Call) -> GatewayResponse:
     """Give the upload up; its parts go."""
-    call.lake.abort_multipart(call.repository_id, _find_upload(call).upload_id)
+    call.lake.multipart.abort(
+        call.lake.repositories.get(call.repository_id), _find_upload(call).upload_id
+    )
     return GatewayResponse(204)
 
 
@@ -137,8 +151,10 @@ def list_multipart_uploads(call: S3Call) -> GatewayResponse:
     query = call.request.query
     asked = read_amount(query, "max-uploads", largest=_MOST_LISTED, default=_MOST_LISTED)
     amount = max(1, asked)
-    page = call.lake.list_multiparts(
-        call.repository_id, after=decode_token(query.get("upload-id-marker")), amount=amount
+    page = call.lake.multipart.page(
+        call.lake.repositories.get(call.repository_id),
+        after=decode_token(query.get("upload-id-marker")),
+        amount=amount,
     )
     prefix = query.get("prefix", "")
     children: list[Node] = [
@@ -158,7 +174,9 @@ def list_multipart_uploads(call: S3Call) -> GatewayResponse:
 
 def _find_upload(call: S3Call) -> MultipartUpload:
     """The upload, if it is one of this very key: an id alone opens nothing elsewhere."""
-    upload = call.lake.get_multipart(call.repository_id, call.request.query["uploadId"])
+    upload = call.lake.multipart.get(
+        call.lake.repositories.get(call.repository_id), call.request.query["uploadId"]
+    )
     name = call.object_name
     if (upload.branch_id, upload.path) != (name.ref, name.path):
         raise S3Error(

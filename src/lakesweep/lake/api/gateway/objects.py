@@ -48,8 +48,8 @@ def put_object(call: S3Call) -> GatewayResponse:
     """Store the body and stage the entry. Nothing is staged unless the whole body came and proved itself."""
     request, name = call.request, call.object_name
     refuse_unsupported_headers(request)
-    stats = call.lake.upload_object(
-        call.repository_id,
+    stats = call.lake.objects.upload(
+        call.lake.writable(call.repository_id),
         name.ref,
         name.path,
         call.read_body(),
@@ -65,9 +65,13 @@ def get_object(call: S3Call) -> GatewayResponse:
     name, headers = call.object_name, call.request.headers
     asked = read_range(headers.get("range"))
     if asked is not None and "if-range" in headers:
-        entry = call.lake.get_entry(call.repository_id, name.ref, name.path)
+        entry = call.lake.objects.stat(
+            call.lake.repositories.get(call.repository_id), name.ref, name.path
+        )
         asked = asked if is_range_current(headers, entry) else None
-    content = call.lake.open_object(call.repository_id, name.ref, name.path, asked)
+    content = call.lake.objects.open(
+        call.lake.repositories.get(call.repository_id), name.ref, name.path, asked
+    )
     # Conditions are held against the entry whose bytes these are, not against one read a moment before.
     check_conditions(headers, content.stats)
     described = _describe(content.stats) | _labels(call.request)
@@ -82,7 +86,9 @@ def get_object(call: S3Call) -> GatewayResponse:
 def head_object(call: S3Call) -> GatewayResponse:
     """What GET would say of the object, out of its entry: the bytes are not looked at."""
     name, headers = call.object_name, call.request.headers
-    entry = call.lake.get_entry(call.repository_id, name.ref, name.path)
+    entry = call.lake.objects.stat(
+        call.lake.repositories.get(call.repository_id), name.ref, name.path
+    )
     check_conditions(headers, entry)
     described = _describe(entry) | _labels(call.request)
     described["Content-Length"] = str(entry.size_bytes)
@@ -98,14 +104,14 @@ def head_object(call: S3Call) -> GatewayResponse:
 def delete_object(call: S3Call) -> GatewayResponse:
     """Stage the deletion; a key that is not there is deleted already."""
     name = call.object_name
-    call.lake.delete_object(call.repository_id, name.ref, name.path)
+    call.lake.objects.delete(call.lake.writable(call.repository_id), name.ref, name.path)
     return GatewayResponse(204)
 
 
 def get_object_tagging(call: S3Call) -> GatewayResponse:
     """An empty set: a write that brings tags is refused, so no object has any."""
     name = call.object_name
-    call.lake.get_entry(call.repository_id, name.ref, name.path)
+    call.lake.objects.stat(call.lake.repositories.get(call.repository_id), name.ref, name.path)
     return xml_response("Tagging", [("TagSet", [])])
 
 

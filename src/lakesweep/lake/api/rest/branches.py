@@ -36,8 +36,8 @@ def list_branches(
     lake: LakeDep, repository: str, page: PageDep, show_hidden: bool = False
 ) -> Response:
     """Branches in id order."""
-    found = lake.list_branches(
-        repository,
+    found = lake.branches.page(
+        lake.repositories.get(repository),
         prefix=page.prefix,
         after=page.after,
         amount=page.amount,
@@ -49,8 +49,8 @@ def list_branches(
 @router.post("")
 def create_branch(lake: LakeDep, repository: str, body: BranchBody) -> Response:
     """Create a branch. The reply is the bare commit id: clients print it as it comes."""
-    branch = lake.create_branch(
-        repository, body.name, body.source, is_hidden=body.hidden, force=body.force
+    branch = lake.refs.create_branch(
+        lake.writable(repository, force=body.force), body.name, body.source, is_hidden=body.hidden
     )
     return PlainTextResponse(branch.commit_id, status_code=201)
 
@@ -58,13 +58,13 @@ def create_branch(lake: LakeDep, repository: str, body: BranchBody) -> Response:
 @router.get("/{branch}")
 def get_branch(lake: LakeDep, repository: str, branch: str) -> Response:
     """A branch and its head."""
-    return json_reply(_ref_document(lake.get_branch(repository, branch)))
+    return json_reply(_ref_document(lake.branches.head(lake.repositories.get(repository), branch)))
 
 
 @router.delete("/{branch}")
 def delete_branch(lake: LakeDep, repository: str, branch: str, force: bool = False) -> Response:
     """Delete a branch and what is staged on it."""
-    lake.delete_branch(repository, branch, force=force)
+    lake.branches.delete(lake.writable(repository, force=force), branch)
     return no_content()
 
 
@@ -72,7 +72,9 @@ def delete_branch(lake: LakeDep, repository: str, branch: str, force: bool = Fal
 def reset_branch(lake: LakeDep, repository: str, branch: str, body: ResetBody) -> Response:
     """Throw away staged changes."""
     try:
-        lake.reset_branch(repository, branch, body.type, body.path, force=body.force)
+        lake.resetting.reset(
+            lake.writable(repository, force=body.force), branch, body.type, body.path
+        )
     except MissingError as missing:
         # Where nothing is staged there is nothing to throw away, and lakeFS calls that done.
         if missing.kind != "entry-not-found":
@@ -89,7 +91,7 @@ def hard_reset_branch(
     force: bool = False,
 ) -> Response:
     """Point the branch at another commit."""
-    lake.hard_reset(repository, branch, ref, force=force)
+    lake.resetting.hard_reset(lake.writable(repository, force=force), branch, ref)
     return no_content()
 
 
@@ -98,8 +100,8 @@ def diff_branch(
     lake: LakeDep, repository: str, branch: str, page: PageDep, delimiter: str = ""
 ) -> Response:
     """What is staged on the branch."""
-    found = lake.diff_uncommitted(
-        repository,
+    found = lake.diffing.diff_uncommitted(
+        lake.repositories.get(repository),
         branch,
         prefix=page.prefix,
         after=page.after,
@@ -120,8 +122,8 @@ def revert_branch(
 ) -> Response:
     """Commit the reverse of a commit."""
     overrides = body.commit_overrides or _NO_OVERRIDES
-    lake.revert(
-        repository,
+    lake.reverting.revert(
+        lake.writable(repository, force=body.force),
         branch,
         body.ref,
         committer=caller.username,
@@ -129,7 +131,6 @@ def revert_branch(
         message=overrides.message or f"Revert {body.ref}",
         metadata=overrides.metadata,
         allow_empty=body.allow_empty,
-        force=body.force,
     )
     return no_content()
 
@@ -140,14 +141,13 @@ def cherry_pick(
 ) -> Response:
     """Commit what another commit changed."""
     overrides = body.commit_overrides or _NO_OVERRIDES
-    commit = lake.cherry_pick(
-        repository,
+    commit = lake.reverting.cherry_pick(
+        lake.writable(repository, force=body.force),
         branch,
         body.ref,
         committer=caller.username,
         parent_number=body.parent_number,
         message=overrides.message,
         metadata=overrides.metadata,
-        force=body.force,
     )
     return json_reply(commit_document(commit), 201)

@@ -28,8 +28,8 @@ def commit(
 ) -> Response:
     """Commit what is staged on the branch."""
     date = datetime.fromtimestamp(body.date, UTC) if body.date is not None else None
-    made = lake.commit(
-        repository,
+    made = lake.committing.commit(
+        lake.writable(repository, force=body.force),
         branch,
         body.message,
         committer=caller.username,
@@ -37,7 +37,6 @@ def commit(
         date=date,
         allow_empty=body.allow_empty,
         source_metarange=source_metarange,
-        force=body.force,
     )
     return json_reply(commit_document(made), 201)
 
@@ -45,7 +44,7 @@ def commit(
 @router.get("/commits/{ref}")
 def get_commit(lake: LakeDep, repository: str, ref: str) -> Response:
     """The commit that a ref expression means."""
-    return json_reply(commit_document(lake.get_commit(repository, ref)))
+    return json_reply(commit_document(lake.refs.commit(lake.repositories.get(repository), ref)))
 
 
 @router.get("/refs/{ref}/commits")
@@ -64,8 +63,8 @@ def log_commits(
     """Commits that the ref reaches, newest first."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
-    found = lake.log(
-        repository,
+    found = lake.log.page(
+        lake.repositories.get(repository),
         ref,
         after=page.after,
         amount=page.amount,
@@ -93,5 +92,5 @@ def create_commit_record(lake: LakeDep, repository: str, body: CommitRecordBody)
         version=body.version,
         generation=body.generation,
     )
-    lake.create_commit_record(repository, record, force=body.force)
+    lake.commits.create_record(lake.writable(repository, force=body.force), record)
     return no_content()

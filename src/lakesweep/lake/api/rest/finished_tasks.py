@@ -31,7 +31,7 @@ def issue_id(lake: Lake, repository_id: str, kind: TaskKind, outcome: Document) 
 
 def status_document(lake: Lake, repository_id: str, kind: TaskKind, task_id: str) -> Document:
     """The status that the id stands for; `MissingError` when it is not one of this repository's."""
-    lake.get_repository(repository_id)
+    lake.repositories.get(repository_id)
     try:
         data = base64.urlsafe_b64decode(task_id + "=" * (-len(task_id) % 4))
     except (binascii.Error, ValueError):
@@ -47,7 +47,9 @@ def status_document(lake: Lake, repository_id: str, kind: TaskKind, task_id: str
 
 def _signature(lake: Lake, repository_id: str, kind: TaskKind, payload: bytes) -> bytes:
     scope = f"{repository_id}\n{kind}\n".encode()
-    return hmac.new(lake.signing_secret("task-id"), scope + payload, hashlib.sha256).digest()
+    return hmac.new(
+        lake.credentials.signing_secret("task-id"), scope + payload, hashlib.sha256
+    ).digest()
 
 
 def _encode(data: bytes) -> str:

@@ -28,7 +28,7 @@ router = APIRouter(prefix="/repositories/{repository}")
 @router.get("/gc/rules")
 def get_rules(lake: LakeDep, repository: str) -> Response:
     """The retention rules, under both of lakeFS's addresses."""
-    rules = lake.get_rules(repository)
+    rules = lake.rules.get(lake.repositories.get(repository))
     return json_reply(
         {
             "default_retention_days": rules.default_retention_days,
@@ -47,7 +47,7 @@ def set_rules(lake: LakeDep, repository: str, body: RulesBody) -> Response:
     days = {BranchId(rule.branch_id): rule.retention_days for rule in body.branches}
     if len(days) != len(body.branches):
         raise InvalidRequestError("A branch has two rules; the rules were not changed.")
-    lake.set_rules(repository, RetentionRules(body.default_retention_days, days))
+    lake.rules.set(lake.writable(repository), RetentionRules(body.default_retention_days, days))
     return no_content()
 
 
@@ -55,33 +55,37 @@ def set_rules(lake: LakeDep, repository: str, body: RulesBody) -> Response:
 @router.delete("/gc/rules")
 def delete_rules(lake: LakeDep, repository: str) -> Response:
     """Remove the retention rules."""
-    lake.delete_rules(repository)
+    lake.rules.delete(lake.writable(repository))
     return no_content()
 
 
 @router.get("/gc/rules/set_allowed")
 def may_set_rules(lake: LakeDep, repository: str) -> Response:
     """Whether the caller may set rules: everyone with credentials may."""
-    lake.get_repository(repository)
+    lake.repositories.get(repository)
     return no_content()
 
 
 @router.post("/gc/prepare_commits")
 def prepare_commits(lake: LakeDep, repository: str) -> Response:
     """Write the list of retained commits."""
-    return json_reply(prepared_commits_document(lake.prepare_commits(repository)), 201)
+    return json_reply(
+        prepared_commits_document(lake.retained_commits.prepare(lake.writable(repository))), 201
+    )
 
 
 @router.post("/gc/prepare_commits/async")
 def start_prepare_commits(lake: LakeDep, repository: str) -> Response:
     """Do so as a task."""
-    return json_reply({"id": lake.prepare_commits_start(repository)}, 202)
+    return json_reply({"id": lake.retained_commits.start(lake.writable(repository))}, 202)
 
 
 @router.get("/gc/prepare_commits/status")
 def get_prepare_commits_status(lake: LakeDep, repository: str, id: str) -> Response:
     """How far the task has come."""
-    return json_reply(prepare_status_document(lake.prepare_commits_status(repository, id)))
+    return json_reply(
+        prepare_status_document(lake.retained_commits.status(lake.repositories.get(repository), id))
+    )
 
 
 @router.post("/gc/prepare_uncommited")
@@ -90,13 +94,17 @@ def prepare_uncommitted(
 ) -> Response:
     """Write one page of the list of uncommitted addresses. The path has one t, as in lakeFS."""
     token = body.continuation_token if body else None
-    return json_reply(uncommitted_document(lake.prepare_uncommitted(repository, token)), 201)
+    return json_reply(
+        uncommitted_document(lake.uncommitted_list.prepare(lake.writable(repository), token)), 201
+    )
 
 
 @router.get("/gc/head_moves")
 def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
     """Heads that branches left by deletion or hard reset, which lakeFS forgets."""
-    found = lake.list_head_moves(repository, after=page.after, amount=page.amount)
+    found = lake.head_moves.page(
+        lake.repositories.get(repository), after=page.after, amount=page.amount
+    )
     listed = list_document(
         [_head_move_document(move) for move in found.results], found.has_more, found.next_offset
     )

@@ -19,14 +19,13 @@ def start_import(
     lake: LakeDep, caller: CallerDep, repository: str, branch: str, body: ImportBody
 ) -> Response:
     """Start an import, which ends in one commit."""
-    import_id = lake.import_start(
-        repository,
+    import_id = lake.importing.start(
+        lake.writable(repository, force=body.force),
         branch,
         [ImportSource(path.type, path.path, path.destination) for path in body.paths],
         committer=caller.username,
         message=body.commit.message,
         metadata=body.commit.metadata,
-        force=body.force,
     )
     return json_reply({"id": import_id}, 202)
 
@@ -34,11 +33,13 @@ def start_import(
 @router.get("")
 def get_import_status(lake: LakeDep, repository: str, branch: str, id: str) -> Response:
     """How far an import has come."""
-    return json_reply(import_document(lake.import_status(repository, branch, id)))
+    return json_reply(
+        import_document(lake.importing.status(lake.repositories.get(repository), branch, id))
+    )
 
 
 @router.delete("")
 def cancel_import(lake: LakeDep, repository: str, branch: str, id: str) -> Response:
     """Stop an import before it commits."""
-    lake.import_cancel(repository, branch, id)
+    lake.importing.cancel(lake.repositories.get(repository), branch, id)
     return no_content()

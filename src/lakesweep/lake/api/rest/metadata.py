@@ -20,13 +20,15 @@ MetadataId = Annotated[str, Path(pattern=r"^[0-9a-f]{1,64}$")]
 @router.get("/meta_range/{meta_range_id}")
 def get_meta_range(lake: LakeDep, repository: str, meta_range_id: MetadataId) -> Response:
     """Where a metarange lies."""
-    return _location_reply(lake.metadata_location(repository, meta_range_id))
+    lake.repositories.get(repository)
+    return _location_reply(lake.dumping.metadata_location(meta_range_id))
 
 
 @router.get("/range/{range_id}")
 def get_range(lake: LakeDep, repository: str, range_id: MetadataId) -> Response:
     """Where a range lies."""
-    return _location_reply(lake.metadata_location(repository, range_id))
+    lake.repositories.get(repository)
+    return _location_reply(lake.dumping.metadata_location(range_id))
 
 
 @router.get("/object/{type}/{object_id}", dependencies=[RefusePresign])
@@ -35,7 +37,7 @@ def get_metadata_object(
 ) -> Response:
     """The bytes of a range or metarange."""
     try:
-        data = lake.read_metadata_object(repository, object_id)
+        data = lake.dumping.read_metadata_object(lake.repositories.get(repository), object_id)
     except MissingError as missing:
         if missing.kind != "metarange-not-found":
             raise

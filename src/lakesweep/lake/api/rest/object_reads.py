@@ -38,9 +38,11 @@ def get_object(
 ) -> Response:
     """The object's bytes, or those of one range. 410 when they were hard-deleted."""
     known = request.headers.get("if-none-match")
-    if known is not None and known == _etag(lake.get_entry(repository, ref, path)):
+    if known is not None and known == _etag(
+        lake.objects.stat(lake.repositories.get(repository), ref, path)
+    ):
         return Response(status_code=304)
-    content = lake.open_object(repository, ref, path, _asked_range(request))
+    content = lake.objects.open(lake.repositories.get(repository), ref, path, _asked_range(request))
     stats = content.stats
     headers = _object_headers(stats) | _FENCE | {"Content-Length": str(content.length)}
     if content.is_partial:
@@ -57,7 +59,7 @@ def head_object(
     request: Request, lake: LakeDep, repository: str, ref: str, path: PathQuery
 ) -> Response:
     """What GET would say about the object, from its entry alone: the bytes are not looked for."""
-    stats = lake.get_entry(repository, ref, path)
+    stats = lake.objects.stat(lake.repositories.get(repository), ref, path)
     headers = _object_headers(stats) | {"Cache-Control": _FENCE["Cache-Control"]}
     asked = _asked_range(request)
     if asked is None:
@@ -75,7 +77,7 @@ def stat_object(
     lake: LakeDep, repository: str, ref: str, path: PathQuery, user_metadata: bool = True
 ) -> Response:
     """One entry."""
-    stats = lake.get_entry(repository, ref, path)
+    stats = lake.objects.stat(lake.repositories.get(repository), ref, path)
     return json_reply(object_document(stats, with_metadata=user_metadata))
 
 
@@ -89,8 +91,8 @@ def list_objects(
     user_metadata: bool = True,
 ) -> Response:
     """Entries in path order."""
-    found = lake.list_entries(
-        repository,
+    found = lake.objects.list_page(
+        lake.repositories.get(repository),
         ref,
         prefix=page.prefix,
         after=page.after,
@@ -109,8 +111,8 @@ def get_underlying_properties(
     lake: LakeDep, repository: str, ref: str, path: PathQuery
 ) -> Response:
     """The storage class, which the lake neither sets nor asks for: S3's default has an empty name."""
-    lake.get_entry(repository, ref, path)
-    is_s3 = lake.get_repository(repository).storage_namespace.startswith("s3:")
+    lake.objects.stat(lake.repositories.get(repository), ref, path)
+    is_s3 = lake.repositories.get(repository).storage_namespace.startswith("s3:")
     return json_reply({"storage_class": "" if is_s3 else None})
 
 

@@ -43,15 +43,14 @@ async def upload_object(
 
     def store() -> ObjectStats:
         source: Iterable[bytes] = whole if whole is not None else pull_from_thread(chunks)
-        return state.lake.upload_object(
-            repository,
+        return state.lake.objects.upload(
+            state.lake.writable(repository, force=force),
             branch,
             path,
             source,
             content_type=content_type or DEFAULT_CONTENT_TYPE,
             metadata=_metadata_in(request.headers),
             if_absent=if_absent,
-            force=force,
         )
 
     return json_reply(object_document(await state.transfers.run(store)), 201)
@@ -60,7 +59,7 @@ async def upload_object(
 @router.get("/stage_allowed")
 def may_upload(lake: LakeDep, repository: str, branch: str, path: PathQuery) -> Response:
     """Whether the caller may write: everyone with credentials may, where there is a branch."""
-    lake.get_branch(repository, branch)
+    lake.branches.head(lake.repositories.get(repository), branch)
     return no_content()
 
 
@@ -74,7 +73,9 @@ def delete_object(
     no_tombstone: bool = False,
 ) -> Response:
     """Delete a path on the branch; nothing happens when it is not there."""
-    lake.delete_object(repository, branch, path, no_tombstone=no_tombstone, force=force)
+    lake.objects.delete(
+        lake.writable(repository, force=force), branch, path, no_tombstone=no_tombstone
+    )
     return no_content()
 
 
@@ -88,8 +89,8 @@ def delete_objects(
     no_tombstone: bool = False,
 ) -> Response:
     """Delete up to a thousand paths; the reply names those that failed."""
-    failed = lake.delete_objects(
-        repository, branch, body.paths, no_tombstone=no_tombstone, force=force
+    failed = lake.objects.delete_many(
+        lake.writable(repository, force=force), branch, body.paths, no_tombstone=no_tombstone
     )
     errors = [
         {
@@ -112,8 +113,12 @@ def copy_object(
             f"A shallow copy can't be asked for; {dest_path!r} was not written. Leave shallow out:"
             " staged objects are copied within their branch without copying bytes."
         )
-    stats = lake.copy_object(
-        repository, branch, dest_path, body.src_path, src_ref=body.src_ref, force=body.force
+    stats = lake.copying.copy(
+        lake.writable(repository, force=body.force),
+        branch,
+        dest_path,
+        body.src_path,
+        src_ref=body.src_ref,
     )
     return json_reply(object_document(stats), 201)
 
@@ -128,7 +133,7 @@ def set_user_metadata(
     force: bool = False,
 ) -> Response:
     """Replace an object's user metadata."""
-    lake.set_user_metadata(repository, branch, path, body.set, force=force)
+    lake.copying.set_user_metadata(lake.writable(repository, force=force), branch, path, body.set)
     return no_content()
 
 

@@ -34,8 +34,8 @@ def diff_refs(
     include_right_stats: bool = False,
 ) -> Response:
     """What changes from left to right."""
-    found = lake.diff_refs(
-        repository,
+    found = lake.diffing.diff_refs(
+        lake.repositories.get(repository),
         left_ref,
         right_ref,
         mode=type,
@@ -55,7 +55,9 @@ def find_merge_base(
     lake: LakeDep, repository: str, source_ref: str, destination_branch: str
 ) -> Response:
     """The commits a merge would start from."""
-    found = lake.merge_base(repository, source_ref, destination_branch)
+    found = lake.merging.merge_base(
+        lake.repositories.get(repository), source_ref, destination_branch
+    )
     return json_reply(
         {
             "source_commit_id": found.source_commit_id,
@@ -80,17 +82,16 @@ def merge_into_branch(
         raise InvalidRequestError(
             f"{body.strategy!r} is not a merge strategy; nothing was merged. Use dest-wins or source-wins."
         )
-    reference = lake.merge(
-        repository,
+    reference = lake.merging.merge(
+        lake.writable(repository, force=body.force),
         source_ref,
         destination_branch,
         committer=caller.username,
         message=body.message,
         metadata=body.metadata,
         strategy=cast(MergeStrategy, body.strategy),
-        allow_empty=body.allow_empty,
+        allow_empty=body.allow_empty or body.force,
         squash_merge=body.squash_merge,
-        force=body.force,
     )
     return json_reply({"reference": reference})
 
@@ -101,7 +102,9 @@ def _diff_with_right_side(
     def to_document(entry: DiffEntry) -> Document:
         document = diff_document(entry)
         if entry.path_type == "object" and entry.type in ("added", "changed"):
-            stats = object_document(lake.get_entry(repository, right_ref, entry.path))
+            stats = object_document(
+                lake.objects.stat(lake.repositories.get(repository), right_ref, entry.path)
+            )
             document["right"] = {key: stats[key] for key in _RIGHT_KEYS}
         return document
 

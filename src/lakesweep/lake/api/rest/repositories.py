@@ -19,7 +19,7 @@ router = APIRouter(prefix="/repositories")
 @router.get("")
 def list_repositories(lake: LakeDep, page: PageDep, search: str = "") -> Response:
     """Repositories in id order."""
-    found = lake.list_repositories(
+    found = lake.repositories.page(
         prefix=page.prefix, after=page.after, amount=page.amount, search=search
     )
     return json_reply(page_document(found, repository_document))
@@ -36,7 +36,7 @@ def create_repository(lake: LakeDep, body: RepositoryBody, bare: bool = False) -
         raise InvalidRequestError(
             f"There is no storage {body.storage_id!r}; {body.name} was not created. Leave storage_id out."
         )
-    repository = lake.create_repository(
+    repository = lake.repositories.create(
         body.name,
         body.storage_namespace,
         default_branch=body.default_branch or "main",
@@ -53,40 +53,40 @@ def create_repository(lake: LakeDep, body: RepositoryBody, bare: bool = False) -
 @router.get("/{repository}")
 def get_repository(lake: LakeDep, repository: str) -> Response:
     """One repository."""
-    return json_reply(repository_document(lake.get_repository(repository)))
+    return json_reply(repository_document(lake.repositories.get(repository)))
 
 
 @router.delete("/{repository}")
 def delete_repository(lake: LakeDep, repository: str, force: bool = False) -> Response:
     """Forget a repository; its objects stay."""
-    lake.delete_repository(repository, force=force)
+    lake.repositories.delete(repository, force=force)
     return no_content()
 
 
 @router.get("/{repository}/metadata")
 def get_repository_metadata(lake: LakeDep, repository: str) -> Response:
     """Always empty: no operation here sets any."""
-    lake.get_repository(repository)
+    lake.repositories.get(repository)
     return json_reply({})
 
 
 @router.put("/{repository}/refs/dump")
 def dump_refs(lake: LakeDep, repository: str) -> Response:
     """Write commits, branches and tags into the repository's store."""
-    return json_reply(refs_document(lake.dump_refs(repository)), 201)
+    return json_reply(refs_document(lake.dumping.dump(lake.repositories.get(repository))), 201)
 
 
 @router.put("/{repository}/refs/restore")
 def restore_refs(lake: LakeDep, repository: str, body: RefsBody) -> Response:
     """Load a dump into a bare repository."""
-    lake.restore_refs(repository, _manifest(body), force=body.force)
+    lake.dumping.restore(lake.writable(repository, force=body.force), _manifest(body))
     return Response(status_code=200)
 
 
 @router.post("/{repository}/dump")
 def submit_dump(lake: LakeDep, repository: str) -> Response:
     """The dump as a task, which is what lakectl asks for. It has ended when this answers."""
-    manifest = refs_document(lake.dump_refs(repository))
+    manifest = refs_document(lake.dumping.dump(lake.repositories.get(repository)))
     task_id = finished_tasks.issue_id(lake, repository, "dump", {"refs": manifest})
     return json_reply({"id": task_id}, 202)
 
@@ -100,7 +100,7 @@ def get_dump_status(lake: LakeDep, repository: str, task_id: str) -> Response:
 @router.post("/{repository}/restore")
 def submit_restore(lake: LakeDep, repository: str, body: RefsBody) -> Response:
     """The restore as a task. It has ended when this answers."""
-    lake.restore_refs(repository, _manifest(body), force=body.force)
+    lake.dumping.restore(lake.writable(repository, force=body.force), _manifest(body))
     return json_reply({"id": finished_tasks.issue_id(lake, repository, "restore", {})}, 202)
 
 

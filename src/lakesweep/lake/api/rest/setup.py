@@ -35,7 +35,7 @@ def get_setup_state(lake: LakeDep) -> Response:
     """Whether the first user exists."""
     return json_reply(
         {
-            "state": "initialized" if lake.is_initialized() else "not_initialized",
+            "state": "initialized" if lake.credentials.is_initialized() else "not_initialized",
             "comm_prefs_missing": False,
             "login_config": {
                 "RBAC": "none",
@@ -53,7 +53,7 @@ def set_up(lake: LakeDep, body: SetupBody) -> Response:
     """Create the first user; the only reply that ever shows a secret."""
     key = body.key
     try:
-        credentials = lake.setup_first_user(
+        credentials = lake.credentials.setup_first_user(
             body.username,
             access_key_id=key.access_key_id if key else None,
             secret_access_key=key.secret_access_key if key else None,

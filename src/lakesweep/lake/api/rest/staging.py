@@ -19,7 +19,7 @@ router = APIRouter(prefix="/repositories/{repository}/branches/{branch}")
 @router.get("/staging/backing", dependencies=[RefusePresign])
 def get_physical_address(lake: LakeDep, repository: str, branch: str, path: PathQuery) -> Response:
     """An address to upload to. Its token is part of it, good once and for the token life."""
-    location = lake.get_physical_address(repository, branch, path)
+    location = lake.linking.issue(lake.writable(repository), branch, path)
     return json_reply({"physical_address": location.physical_address, "presigned_url": None})
 
 
@@ -37,8 +37,8 @@ def link_physical_address(
     checksum = body.checksum.strip().strip('"').strip()
     if not checksum:
         raise InvalidRequestError(f"A checksum is needed to link {path!r}; it was not linked.")
-    stats = lake.link_physical_address(
-        repository,
+    stats = lake.linking.link(
+        lake.writable(repository, force=body.force),
         branch,
         path,
         body.staging.physical_address,
@@ -48,7 +48,6 @@ def link_physical_address(
         content_type=body.content_type or DEFAULT_CONTENT_TYPE,
         metadata=body.user_metadata,
         if_absent=if_absent,
-        force=body.force,
     )
     return json_reply(object_document(stats))
 
@@ -58,8 +57,8 @@ def stage_object(
     lake: LakeDep, repository: str, branch: str, path: PathQuery, body: StageBody
 ) -> Response:
     """Make an object outside the repository's namespace the object at `path`."""
-    stats = lake.stage_object(
-        repository,
+    stats = lake.linking.stage_outside(
+        lake.writable(repository, force=body.force),
         branch,
         path,
         body.physical_address,
@@ -68,7 +67,6 @@ def stage_object(
         mtime=_time(body.mtime),
         content_type=body.content_type or DEFAULT_CONTENT_TYPE,
         metadata=body.metadata,
-        force=body.force,
     )
     document = object_document(stats)
     if not body.metadata:

@@ -21,7 +21,9 @@ def _ref_document(tag: Tag) -> Document:
 @router.get("")
 def list_tags(lake: LakeDep, repository: str, page: PageDep) -> Response:
     """Tags in id order."""
-    found = lake.list_tags(repository, prefix=page.prefix, after=page.after, amount=page.amount)
+    found = lake.tags.page(
+        lake.repositories.get(repository), prefix=page.prefix, after=page.after, amount=page.amount
+    )
     return json_reply(page_document(found, _ref_document))
 
 
@@ -29,18 +31,21 @@ def list_tags(lake: LakeDep, repository: str, page: PageDep) -> Response:
 def create_tag(lake: LakeDep, repository: str, body: TagBody) -> Response:
     """Name a commit."""
     return json_reply(
-        _ref_document(lake.create_tag(repository, body.id, body.ref, force=body.force)), 201
+        _ref_document(
+            lake.refs.create_tag(lake.writable(repository, force=body.force), body.id, body.ref)
+        ),
+        201,
     )
 
 
 @router.get("/{tag}")
 def get_tag(lake: LakeDep, repository: str, tag: str) -> Response:
     """A tag and its commit."""
-    return json_reply(_ref_document(lake.get_tag(repository, tag)))
+    return json_reply(_ref_document(lake.tags.get(lake.repositories.get(repository), tag)))
 
 
 @router.delete("/{tag}")
 def delete_tag(lake: LakeDep, repository: str, tag: str, force: bool = False) -> Response:
     """Delete a tag."""
-    lake.delete_tag(repository, tag, force=force)
+    lake.tags.delete(lake.writable(repository, force=force), tag)
     return no_content()
