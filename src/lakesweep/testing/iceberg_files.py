@@ -224,7 +224,8 @@ def _entry_row(entry: Entry, version: int, snapshot_id: int) -> dict[str, Any]:
         "column_sizes": [{"key": 1, "value": 40}],
         "lower_bounds": [{"key": 1, "value": bytes(8)}],
         "key_metadata": None,
-        "first_row_id": None,
+        # Row lineage: new files inherit the manifest's number, carried ones have their own.
+        "first_row_id": 0 if entry.status == EXISTING and entry.content == _DATA else None,
         "referenced_data_file": entry.deletion_vector_of,
         "content_offset": 4 if is_vector else None,
         "content_size_in_bytes": 40 if is_vector else None,
@@ -299,5 +300,5 @@ def _manifest_row(
         "deleted_rows_count": one.deleted,
         "partitions": [],
         "key_metadata": one.key_metadata,
-        "first_row_id": None,
+        "first_row_id": None if one.is_deletes else 0,
     }

@@ -28,7 +28,14 @@ from lakesweep.testing.iceberg_files import (
     write_manifest_list,
 )
 
-__all__ = ["EQUALITY_DELETES", "IcebergTable", "IcebergView", "Manifest", "Snapshot"]
+__all__ = [
+    "EQUALITY_DELETES",
+    "POSITION_DELETES",
+    "IcebergTable",
+    "IcebergView",
+    "Manifest",
+    "Snapshot",
+]
 
 Write = Callable[[str, bytes], None]
 
@@ -88,25 +95,33 @@ class IcebergTable:
         """Add a file of row deletes."""
         return self.append(name, content=content)
 
+    def delete_rows_by_vectors(self, name: str) -> Snapshot:
+        """Version 3: one Puffin file with a deletion vector for every data file, instead of those they had."""
+        data_files = [entry.path for entry in self.alive() if entry.content == DATA]
+        path = self._data_uri(name)
+        self.write(path, b"PFA1 deletion vectors")
+        vectors = [
+            Entry(path, content=POSITION_DELETES, deletion_vector_of=file) for file in data_files
+        ]
+        kept = self._without(lambda entry: entry.deletion_vector_of in data_files)
+        return self._commit([*kept, self._write_manifest(vectors)])
+
     def remove(self, *names: str) -> Snapshot:
         """Rewrite the manifests that hold these files, with them as deleted entries."""
         gone = {self._data_uri(name) for name in names}
-        manifests: list[Manifest] = []
-        for manifest in self._current_manifests():
-            entries = tuple(manifest.alive())
-            if gone.isdisjoint(entry.path for entry in entries):
-                manifests.append(manifest)
-                continue
-            marked = tuple(
-                replace(entry, status=DELETED if entry.path in gone else EXISTING)
-                for entry in entries
-            )
-            manifests.append(self._write_manifest(marked))
-        return self._commit(manifests)
+        return self._commit(self._without(lambda entry: entry.path in gone))
+
+    def compact(self, *names: str) -> Snapshot:
+        """Rewrite all data into these files: data and delete files of before are deleted entries."""
+        replaced = self._without(lambda entry: True)
+        entries = [Entry(self._data_uri(name)) for name in names]
+        for entry in entries:
+            self.write(entry.path, f"data of {entry.path}".encode())
+        return self._commit([*replaced, self._write_manifest(entries)])
 
     def overwrite(self, *names: str) -> Snapshot:
         """Replace all data by these files, with a snapshot in between as pyiceberg makes it."""
-        self.remove(*(entry.path for m in self._current_manifests() for entry in m.alive()))
+        self.remove(*(entry.path for entry in self.alive()))
         return self.append(*names)
 
     def expire_snapshots(self, keep: int = 1) -> Snapshot:
@@ -160,6 +175,22 @@ class IcebergTable:
 
     def _data_uri(self, name: str) -> str:
         return name if ":/" in name else f"{self.location}/data/{name}"
+
+    def alive(self) -> list[Entry]:
+        """What the newest snapshot has: data files, delete files and deletion vectors."""
+        return [entry for manifest in self._current_manifests() for entry in manifest.alive()]
+
+    def _without(self, is_gone: Callable[[Entry], bool]) -> list[Manifest]:
+        """The current manifests, those rewritten that hold entries to be deleted."""
+        manifests: list[Manifest] = []
+        for manifest in self._current_manifests():
+            entries = tuple(manifest.alive())
+            if not any(map(is_gone, entries)):
+                manifests.append(manifest)
+                continue
+            marked = [replace(e, status=DELETED if is_gone(e) else EXISTING) for e in entries]
+            manifests.append(self._write_manifest(marked))
+        return manifests
 
     def _current_manifests(self) -> list[Manifest]:
         if not self.snapshots:

@@ -5,7 +5,7 @@ Nothing here is shared with the collector: live files come from what the tables'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lakesweep.testing.iceberg_tables import Snapshot
@@ -57,6 +57,17 @@ class CatalogModel:
                 live |= {(name, snapshot) for name, (_, snapshot) in kept[-1].after.items()}
         return live
 
+    def garbage(
+        self, files: Collection[str], commits_kept: int | None, gone: Collection[str] = ()
+    ) -> set[str]:
+        """What a sweep deletes of these files; `gone` are those that earlier sweeps deleted.
+
+        All that is neither live nor a dropped table's, where the innermost table folder around it is a live table's.
+        """
+        claims = self._claims(files, commits_kept, gone)
+        needed = self.live_files(commits_kept, gone) | self.dropped_files(commits_kept, gone)
+        return {file for file in files if file not in needed and _is_swept(file, claims)}
+
     def live_files(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
         """The files that live states need, as far as files that are not `gone` tell."""
         tables = self._tables()
@@ -65,14 +76,21 @@ class CatalogModel:
             live |= tables[name].iceberg.live_files(snapshot, gone=gone)
         return live
 
-    def live_bases(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
-        """Folders of tables with a live state whose metadata is not `gone`."""
-        tables = self._tables()
-        return {
+    def _claims(
+        self, files: Collection[str], commits_kept: int | None, gone: Collection[str]
+    ) -> dict[str, bool]:
+        """Folders that belong to a table, and whether what lies in them may go: only live tables' own."""
+        tables, live = self._tables(), self.live_states(commits_kept)
+        known = {tables[name].iceberg.location for name, _ in live}
+        found = {f.rpartition("/metadata/")[0] for f in files if f.endswith(".metadata.json")}
+        dropped = {table.iceberg.location for table, _ in self._dropped(commits_kept)}
+        bases = {
             tables[name].iceberg.location
-            for name, snapshot in self.live_states(commits_kept)
+            for name, snapshot in live
             if snapshot.metadata_location not in gone
         }
+        claims = dict.fromkeys(found - known, False) | dict.fromkeys(dropped, False)
+        return claims | dict.fromkeys(bases, True)
 
     def head_files(self, commits_kept: int | None) -> set[str]:
         """The files of all live states whose metadata file a reference has at its head."""
@@ -103,14 +121,22 @@ class CatalogModel:
         """A table's state on a branch."""
         return self._after(branch)[name][1]
 
-    def dropped_files(self, commits_kept: int | None) -> set[str]:
-        """What the last state of every table needs that a reference still knows of and no live commit has."""
+    def dropped_files(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
+        """What every snapshot of dropped tables needs, as far as files that are not `gone` tell."""
+        return {
+            file
+            for table, snapshot in self._dropped(commits_kept)
+            for file in table.iceberg.live_files(snapshot, all_snapshots=True, gone=gone)
+        }
+
+    def _dropped(self, commits_kept: int | None) -> list[tuple[SceneTable, Snapshot]]:
+        """The last state of every table that a reference still knows of and no live commit has."""
         live = {name for name, _ in self.live_states(commits_kept)}
-        last: dict[str, tuple[SceneTable, Snapshot]] = {}
-        for head in self.references.values():
-            for commit in reversed(list(self._log(head))):
-                last |= {k: v for k, v in commit.puts.items() if k not in live}
-        return {file for table, snapshot in last.values() for file in table.live_files(snapshot)}
+        reached = {number for reference in self.references for number in self.history(reference)}
+        last: State = {}
+        for number in sorted(reached):
+            last |= {k: v for k, v in self.commits[number].puts.items() if k not in live}
+        return list(last.values())
 
     def _tables(self) -> dict[str, SceneTable]:
         return {name: table for commit in self.commits for name, (table, _) in commit.puts.items()}
@@ -127,3 +153,11 @@ class CatalogModel:
         while head is not None:
             yield self.commits[head]
             head = self.commits[head].parent
+
+
+def _is_swept(file: str, claims: Mapping[str, bool]) -> bool:
+    """Whether the innermost claimed folder around a file is swept; nothing is where there is none."""
+    folder = file
+    while folder and folder not in claims:
+        folder = folder.rpartition("/")[0]
+    return claims.get(folder, False)

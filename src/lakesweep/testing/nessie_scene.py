@@ -63,11 +63,17 @@ class NessieScene:
     def __exit__(self, *exc_info: object) -> None:
         self.nessie.__exit__(*exc_info)
 
-    def table(self, name: str, location: str | None = None, **options: Any) -> SceneTable:
-        """A new table; its first snapshot commits it to main."""
-        made = SceneTable(
-            self, name, IcebergTable(self.write, location or self.uri(name), **options)
-        )
+    def table(
+        self,
+        name: str,
+        location: str | None = None,
+        *,
+        instead_of: SceneTable | None = None,
+        **options: Any,
+    ) -> SceneTable:
+        """A new table; its first snapshot commits it to main, under the key of a dropped one if that is given."""
+        iceberg = IcebergTable(self.write, location or self.uri(name), **options)
+        made = SceneTable(self, name, iceberg, instead_of.key if instead_of else (name,))
         self.tables.append(made)
         return made
 
@@ -159,12 +165,9 @@ class SceneTable:
     scene: NessieScene
     name: str
     iceberg: IcebergTable
+    key: tuple[str, ...]
     branch: str = "main"
     states: list[Snapshot] = field(default_factory=list)
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        return (self.name,)
 
     @property
     def content_id(self) -> str:

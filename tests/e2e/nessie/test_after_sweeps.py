@@ -123,6 +123,40 @@ def test_what_a_killed_sweep_deleted_is_remembered(
     assert_goes_on(scene, history, "NONE")
 
 
+def test_a_dropped_table_some_of_whose_manifests_were_collected(scene: NessieScene) -> None:
+    """Metadata that names manifests itself still names those of an older snapshot; what is left of the table stays."""
+    old = scene.table("orders", format_version=1, embeds_manifests=True)
+    old.append("a.parquet")
+    last = old.commit(old.iceberg.compact("b.parquet"))
+    assert scene.expire(scene.mark("1")).objects["deleted"] > 0
+    old.drop()
+    new = scene.table("again", old.iceberg.location, instead_of=old)
+    new.append("c.parquet")
+    orphan = new.iceberg.write_orphan("x.parquet")
+
+    record = scene.expire(scene.mark("1"))
+
+    assert record.objects["deleted"] == 1
+    assert orphan not in scene.files()
+    assert old.live_files(last) | new.live_files() <= scene.files()
+
+
+def test_a_damaged_manifest_of_a_dropped_table_stops_the_run(scene: NessieScene) -> None:
+    """It is there, and names files that are nobody else's to tell from garbage."""
+    old = scene.table("orders")
+    last = old.append("a.parquet")
+    old.drop()
+    new = scene.table("again", old.iceberg.location, instead_of=old)
+    new.append("c.parquet")
+    scene.write(last.manifests[0].path, b"Obj\x01 and nothing more")
+    before = scene.files()
+
+    with pytest.raises(UnsafeToSweepError, match=r"-m0\.avro"):
+        scene.expire(scene.mark("1"))
+
+    assert scene.files() == before
+
+
 def test_what_is_missing_at_a_head_always_stops_the_run(scene: NessieScene) -> None:
     """A tag on a commit that was collected: its readers find nothing, and someone must know."""
     history = History(scene)

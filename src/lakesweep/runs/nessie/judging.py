@@ -111,7 +111,8 @@ def _add_up(met: pa.Table, references: Sequence[ReferenceItem], parts: Sequence[
         bad_manifests={
             manifests[r["item"]]: Unreadable(r["problem"], r["is_missing"])
             for r in counts
-            if r["problem"]
+            # A dropped table's own missing manifests were collected or purged: what is left of it is known by name.
+            if r["problem"] and not (r["is_missing"] and r["kind"] == refs.DROPPED)
         },
         fuller_manifests={manifests[r["item"]] for r in counts if r["is_fuller"]},
     )
