@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
-from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.errors import ConfigError
 from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunStatus
-from lakesweep.testing.iceberg_tables import EQUALITY_DELETES, IcebergTable
+from lakesweep.testing.iceberg_tables import EQUALITY_DELETES
 from lakesweep.testing.nessie_scene import NessieScene
 
 
@@ -315,37 +315,3 @@ class TestPatterns:
             scene.mark("1", {"relese-2026": "NONE"})
         assert refused.value.kind == "unmatched-cutoff"
         assert scene.live_sets.all() == []
-
-
-class TestBlastRadius:
-    def _many(self, scene: NessieScene) -> IcebergTable:
-        orders = scene.table("orders")
-        orders.append("a.parquet")
-        for number in range(1001):
-            orders.iceberg.write_orphan(f"{number}.parquet")
-        return orders.iceberg
-
-    def test_a_large_plan_waits_for_its_id(self, scene: NessieScene) -> None:
-        """--max-delete-share stops it, --confirm lets exactly this plan go on."""
-        self._many(scene)
-        marked = scene.mark()
-        before = scene.files()
-        with pytest.raises(UnsafeToSweepError, match="--confirm") as refused:
-            scene.expire(marked, max_delete_share=50.0)
-        assert scene.files() == before
-        plan_id = refused.value.message.rsplit(" ", 1)[-1].rstrip(".")
-
-        with pytest.raises(ConfigError, match="has plan"):
-            scene.expire(marked, max_delete_share=50.0, confirm="0123456789abcdef")
-        record = scene.expire(marked, max_delete_share=50.0, confirm=plan_id)
-
-        assert record.objects["deleted"] == 1001
-        assert len(scene.files()) == 4
-
-    def test_the_limit_is_half_by_default_and_can_be_lifted(self, scene: NessieScene) -> None:
-        """As for lakeFS."""
-        self._many(scene)
-        with pytest.raises(UnsafeToSweepError, match="50 %"):
-            scene.expire(scene.mark())
-        record = scene.expire(scene.mark(), max_delete_share=100.0)
-        assert record.objects["deleted"] == 1001

@@ -28,7 +28,7 @@ from lakesweep.catalogs.nessie.wire import (
     ReferencesWire,
 )
 from lakesweep.domain.cutoff_policies import parse_instant
-from lakesweep.errors import CatalogError, ConfigError
+from lakesweep.errors import CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["NessieClient"]
 
@@ -109,6 +109,14 @@ class NessieClient:
         wire = self._http.ask(operation, path, params, HistoryWire)
         token = _next_token(operation, wire, {page_token} if page_token else set())
         return HistoryPage(tuple(_commit(operation, entry) for entry in wire.log_entries), token)
+
+    def has_commit(self, hash: str) -> bool:
+        """Whether the catalog knows a commit, on a reference or not."""
+        try:
+            self.history(None, hash, page_size=1)
+        except CatalogNotFoundError:
+            return False
+        return True
 
     def entries(self, hash: str) -> Iterator[CatalogContent]:
         """All contents at a commit, namespaces left out."""

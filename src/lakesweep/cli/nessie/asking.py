@@ -21,6 +21,7 @@ from lakesweep.domain.cutoff_policies import parse_policies, parse_policy
 from lakesweep.domain.durations import format_duration, parse_duration
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import ConfigError
+from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -70,7 +71,9 @@ def mark_request(given: Given) -> MarkRequest:
     )
 
 
-def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> ExpireRequest:
+def expire_request(
+    given: Given, live_set_id: LiveSetId, *, defer: bool, is_in_memory: bool = False
+) -> ExpireRequest:
     """What the options ask of a sweep of that live set."""
     from lakesweep.runs.nessie.requests import ExpireRequest
 
@@ -83,8 +86,10 @@ def expire_request(given: Given, live_set_id: LiveSetId, *, defer: bool) -> Expi
         grace=_sweep_grace(given),
         keep_all_snapshots=given.switch("keep_all_snapshots"),
         give_up=frozenset(given.values("give_up")),
-        max_delete_share=given.must_read("max_delete_share", _percent),
+        max_delete_share=_share(given),
         confirm=given.text("confirm"),
+        is_in_memory=is_in_memory,
+        is_catalog_moved=given.switch("catalog_moved"),
         parallelism=given.must_read("expiry_parallelism", count(1)),
     )
 
@@ -99,6 +104,9 @@ def deferred_request(given: Given, live_set_id: LiveSetId) -> ExpireRequest:
         grace=_grace(given),
         keep_all_snapshots=given.switch("keep_all_snapshots"),
         give_up=frozenset(given.values("give_up")),
+        max_delete_share=_share(given),
+        confirm=given.text("confirm"),
+        is_catalog_moved=given.switch("catalog_moved"),
     )
 
 
@@ -198,6 +206,17 @@ def _grace(given: Given) -> timedelta:
             kind="command-line-only",
         )
     return grace
+
+
+def _share(given: Given) -> float:
+    share = given.must_read("max_delete_share", _percent)
+    if share > DEFAULT_MAX_DELETE_SHARE and not given.is_on_command_line("max_delete_share"):
+        raise ConfigError(
+            f"{given.where('max_delete_share')}: a share above {DEFAULT_MAX_DELETE_SHARE:g} % works on the command line "
+            "only, because it lowers a guard. Nothing was touched.",
+            kind="command-line-only",
+        )
+    return share
 
 
 def _percent(text: str) -> float:

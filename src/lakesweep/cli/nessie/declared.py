@@ -279,6 +279,14 @@ OPTIONS: tuple[Option, ...] = (
         prefix=COMMAND_LINE_ONLY,
     ),
     Option(
+        "catalog_moved",
+        "reverify",
+        "The catalog that was marked is at --uri now. Its commits must be there; a copy of it will not do. Works on the "
+        "command line only.",
+        kind="switch",
+        prefix=COMMAND_LINE_ONLY,
+    ),
+    Option(
         "grace",
         "grace",
         "Files modified later than this before the mark's start are kept, whoever made the mark. Below the default it "
@@ -300,7 +308,7 @@ OPTIONS: tuple[Option, ...] = (
         "max_delete_share",
         "guard",
         "Stop when a plan of more than 1,000 files or 10 GiB deletes more than this share of what is live or garbage, by "
-        "files or by bytes.",
+        "files or by bytes. Above the default it works on the command line only.",
         metavar="PCT",
         default="50",
         prefix=OURS,

@@ -20,7 +20,19 @@ __all__ = ["deferred_deletes"]
 
 
 @nessie_command(
-    *("storage", "jdbc", "zone", "id", "files", "nessie", "keep", "grace", "reverify", "work"),
+    *(
+        "storage",
+        "jdbc",
+        "zone",
+        "id",
+        "files",
+        "nessie",
+        "keep",
+        "guard",
+        "grace",
+        "reverify",
+        "work",
+    ),
     more=("spark", "storage", "output"),
     reverifies=True,
 )

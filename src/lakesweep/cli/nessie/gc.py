@@ -75,5 +75,6 @@ def gc(*, given: Given, settings: Settings) -> None:
             for line in marked_lines(marked):
                 print_text(line)
             print_text("")
-        request = expire_request(given, marked.live_set_id, defer=defer)
+        is_in_memory = database is None
+        request = expire_request(given, marked.live_set_id, defer=defer, is_in_memory=is_in_memory)
         expire_and_show(settings.output, context, request, client)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -10,7 +11,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesweep.catalogs.nessie.client import NessieClient
-from lakesweep.domain.live_sets import DeferredFile, LiveSetStatus
+from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.runs.context import refuse_long_requests
@@ -20,7 +21,9 @@ from lakesweep.runs.nessie.catalog_now import CatalogNow
 from lakesweep.runs.nessie.clocks import assert_stores_agree
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.grounds import read_grounds, read_newly_live, refuse_bad_manifests
+from lakesweep.runs.nessie.plan import find_plan
 from lakesweep.runs.nessie.records import (
+    DEFERRED,
     NOT_REVERIFIED,
     find_record,
     finished,
@@ -30,8 +33,11 @@ from lakesweep.runs.nessie.records import (
     with_sweep,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
+from lakesweep.runs.nessie.same_catalog import assert_same_catalog
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, FoundTable, find_tables
+from lakesweep.runs.paths import MarkId, RunId
+from lakesweep.runs.plan import Plan, PlannedFile
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.unfinished import status_after
 from lakesweep.runs.work.parts import Part, PartWriter
@@ -60,9 +66,13 @@ def delete_deferred(
             kind="wrong-status",
         )
     facts = context.live_sets.facts(live_set.id)
+    notes = []
+    if client is not None:
+        is_moved = request.is_catalog_moved
+        notes = assert_same_catalog(client, context.live_sets, live_set, facts, is_moved=is_moved)
     earlier = find_record(context, live_set)
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
-    record = new_record(context, live_set, facts, FLOW, cutoff)
+    record = new_record(context, live_set, facts, FLOW, cutoff).noted(*notes)
     found = read_grounds(context, live_set, facts, request)
     record = with_notices(record, found.grounds.live)
     folder = SetFolder(live_set.id)
@@ -101,6 +111,8 @@ def delete_deferred(
                 lambda states: read_newly_live(context, states, request),
             )
         tables = rows.tables
+        plan = _plan(context, live_set, record, rows, total, earlier)
+        record = replace(record, plan_id=plan.id)
         begun = replace(
             record, status=RunStatus.PARTLY_SWEPT, reason="deletes began and have not ended"
         )
@@ -121,6 +133,7 @@ def delete_deferred(
         )
         try:
             with foreign_errors_as_ours("No further file was deleted."):
+                _check_share(plan, request, earlier)
                 sweep.run(swept)
                 refuse_incomplete(swept, live_set, FLOW)
         except LakesweepError as error:
@@ -136,6 +149,52 @@ def delete_deferred(
     record = finished(context, record, status)
     save_record(context, record)
     return record
+
+
+def _plan(
+    context: NessieContext,
+    live_set: LiveSet,
+    record: RunRecord,
+    rows: _Recorded,
+    total: Tally,
+    earlier: RunRecord | None,
+) -> Plan:
+    """What the list may delete, made durable. The same list has the same plan id whenever it is read.
+
+    The list tells no sizes, and nothing was listed: what is live beside it, and how large it is, is known from the expiry
+    that made it. Of a list that nessie-gc made it is not known, and such a list counts as all there is.
+    """
+    live, size = Tally(), 0
+    measured = find_plan(context, live_set.id)
+    if earlier is not None and earlier.flow == DEFERRED:
+        live, size = Tally(earlier.objects["live"], earlier.bytes["live"]), earlier.bytes["garbage"]
+    elif measured is not None and measured.what == FLOW:
+        live, size = measured.live, measured.garbage.bytes
+    listed = PlannedFile("deferred", total.objects, size, rows.digest.hexdigest())
+    plan = Plan(
+        repository=record.repository,
+        namespace=context.work.uri,
+        run_id=RunId(live_set.id),
+        mark_id=MarkId(live_set.id),
+        what=FLOW,
+        cutoff=record.cutoff or live_set.created,
+        live=live,
+        garbage=Tally(total.objects, size),
+        files=(listed,),
+    )
+    context.store.write(SetFolder(live_set.id).plan, plan.encode())
+    return plan
+
+
+def _check_share(plan: Plan, request: ExpireRequest, earlier: RunRecord | None) -> None:
+    """Refuse a large list that nobody confirmed. One whose deletes have begun was confirmed, or was not large."""
+    begun = (RunStatus.PARTLY_SWEPT, RunStatus.SWEPT)
+    has_begun = earlier is not None and earlier.plan_id == plan.id and earlier.status in begun
+    if has_begun and request.confirm is None:
+        return
+    command = f"lakesweep nessie {FLOW} --live-set-id {plan.mark_id} --confirm {plan.id}"
+    radius = replace(plan.blast_radius, confirming_command=command)
+    radius.check_confirmed(request.confirm, request.max_delete_share)
 
 
 def _gone_before(record: RunRecord, swept: Swept) -> RunRecord:
@@ -158,6 +217,7 @@ class _Recorded:
 
     def __init__(self, files: Iterable[DeferredFile]) -> None:
         self._files = files
+        self.digest = hashlib.sha256()
         self.doubtful = 0
         self.example = ""
         self.tables: set[FoundTable] = set()
@@ -177,6 +237,7 @@ class _Recorded:
                 self.example = self.example or file.path_uri
                 continue
             rows.append((file.uri, None, file.modified_at, None))
+            self.digest.update(f"{file.uri}\0{file.modified_at}\0".encode())
             if len(rows) == _ROWS_PER_BATCH:
                 yield _batch(rows)
                 rows = []

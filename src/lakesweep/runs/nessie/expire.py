@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -42,6 +43,7 @@ from lakesweep.runs.nessie.listing import Listed, list_base_folders
 from lakesweep.runs.nessie.live_files import FULLER, LiveFiles
 from lakesweep.runs.nessie.plan import find_plan, planned_parts, save_plan
 from lakesweep.runs.nessie.records import (
+    DEFERRED,
     NOT_REVERIFIED,
     find_record,
     finished,
@@ -52,6 +54,7 @@ from lakesweep.runs.nessie.records import (
     with_verdicts,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
+from lakesweep.runs.nessie.same_catalog import assert_same_catalog
 from lakesweep.runs.nessie.set_files import has_files
 from lakesweep.runs.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
 from lakesweep.runs.nessie.work.listing import FILE_SCHEMA, FoundTable
@@ -79,6 +82,10 @@ def expire(
     context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     facts = context.live_sets.facts(live_set.id)
+    notes = []
+    if client is not None:
+        is_moved = request.is_catalog_moved
+        notes = assert_same_catalog(client, context.live_sets, live_set, facts, is_moved=is_moved)
     is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(
         context, live_set
     )
@@ -97,7 +104,7 @@ def expire(
         context.live_sets.start_expire(
             live_set.id, context.clock(), again=is_again, work=context.work.uri
         )
-        run = _Expiry(context, request, live_set, facts, client)
+        run = _Expiry(context, request, live_set, facts, client, notes)
         try:
             with foreign_errors_as_ours("No further file was deleted."):
                 grounds = run.read_grounds()
@@ -143,6 +150,7 @@ class _Expiry:
         live_set: LiveSet,
         facts: MarkFacts | None,
         client: NessieClient | None,
+        notes: Sequence[str],
     ) -> None:
         self._context = context
         self._request = request
@@ -150,9 +158,9 @@ class _Expiry:
         self._facts = facts
         self._client = client
         self._folder = SetFolder(live_set.id)
-        self._cutoff, notes = newest_to_go(live_set, facts, request)
-        flow = "deferred" if request.defer else "immediate"
-        self._record = new_record(context, live_set, facts, flow, self._cutoff).noted(*notes)
+        self._cutoff, more = newest_to_go(live_set, facts, request)
+        flow = DEFERRED if request.defer else "immediate"
+        self._record = new_record(context, live_set, facts, flow, self._cutoff).noted(*notes, *more)
         self._is_place_checked = False
         self._has_begun_before = False
         self._swept = Swept()
@@ -324,6 +332,13 @@ class _Expiry:
     def _check_share(self, plan: Plan) -> None:
         command = f"lakesweep nessie expire --live-set-id {self._live_set.id} --confirm {plan.id}"
         radius = replace(plan.blast_radius, confirming_command=command)
+        if self._request.is_in_memory:
+            # Neither the set nor its plan will be there for another command.
+            radius = replace(
+                radius,
+                confirming_command="`lakesweep nessie gc` again, with --jdbc-url in place of --inmemory, which keeps the set "
+                f"and its plan to be looked at and confirmed, or with --max-delete-share {math.ceil(radius.share)}",
+            )
         radius.check_confirmed(None, self._request.max_delete_share)
 
     def _delete(

@@ -18,6 +18,7 @@ from lakesweep.runs.nessie.sweep import Swept
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.work import deleting
 
+DEFERRED = "deferred"  # the flow of an expiry that records files for a later delete
 NOT_REVERIFIED = "not re-verified (--no-reverify): Nessie was not asked again, so what became live since the mark is not known"
 
 

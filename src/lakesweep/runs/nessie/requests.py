@@ -38,6 +38,8 @@ class ExpireRequest:
     give_up: frozenset[str] = frozenset()
     max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
     confirm: str | None = None
+    is_in_memory: bool = False  # the live set ends with this process, and no later command finds it
+    is_catalog_moved: bool = False  # the marked catalog is at another address now
     parallelism: int = (
         4  # more keeps more files in flight in each task; Spark says how many tasks run
     )

@@ -48,7 +48,7 @@ NESSIE_GC = {
 }
 OURS = {
     *("--keep-state-at-cutoff", "--keep-all-snapshots", "--grace", "--give-up", "--no-reverify"),
-    *("--max-delete-share", "--confirm", "--work-location"),
+    *("--max-delete-share", "--confirm", "--work-location", "--catalog-moved"),
 }
 
 
@@ -66,7 +66,7 @@ def test_variables_are_named_after_the_options() -> None:
     assert variables["--defer-deletes"] == "NESSIE_GC_DEFER_DELETES"
     assert variables["--work-location"] == "LAKESWEEP_NESSIE_WORK_LOCATION"
     assert variables["--live-set-id"] == variables["--give-up"] == variables["--confirm"] == ""
-    assert variables["--no-reverify"] == ""
+    assert variables["--no-reverify"] == variables["--catalog-moved"] == ""
 
 
 def given(env: dict[str, str] | None = None, **flags: Any) -> Given:

@@ -132,6 +132,29 @@ def test_variables_of_the_sweep(
 
 
 @pytest.mark.parametrize("name", ["expire", "deferred-deletes"])
+class TestShare:
+    def test_it_reaches_the_request(
+        self, shell: Any, asked: Any, words: list[str], name: str
+    ) -> None:
+        """With its confirmation."""
+        shell(name, *words)
+        assert (asked.request.max_delete_share, asked.request.confirm) == (50, None)
+        shell(name, *words, "--max-delete-share", "80", "--confirm", "p1")
+        assert (asked.request.max_delete_share, asked.request.confirm) == (80, "p1")
+
+    def test_a_variable_may_lower_the_share_and_not_raise_it(
+        self, shell: Any, asked: Any, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """More than half goes by a word on the command line."""
+        monkeypatch.setenv("LAKESWEEP_NESSIE_MAX_DELETE_SHARE", "20")
+        shell(name, *words)
+        assert asked.request.max_delete_share == 20
+        monkeypatch.setenv("LAKESWEEP_NESSIE_MAX_DELETE_SHARE", "51")
+        shell(name, *words, status=2)
+        assert "lowers a guard" in shell.err
+
+
+@pytest.mark.parametrize("name", ["expire", "deferred-deletes"])
 class TestAskedAgain:
     def test_where_the_mark_found_it(
         self, shell: Any, asked: Any, words: list[str], name: str
@@ -143,9 +166,12 @@ class TestAskedAgain:
     def test_or_where_a_uri_says(
         self, shell: Any, asked: Any, words: list[str], nessie: FakeNessie, name: str
     ) -> None:
-        """A catalog may have moved since."""
+        """A catalog may have moved since, and that is said on the command line."""
         shell(name, *words, "-u", nessie.uri)
         assert asked.client.uri == nessie.uri
+        assert asked.request.is_catalog_moved is False
+        shell(name, *words, "-u", nessie.uri, "--catalog-moved")
+        assert asked.request.is_catalog_moved is True
 
     def test_or_nowhere_by_a_flag(
         self, shell: Any, asked: Any, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch
@@ -251,6 +277,7 @@ def test_gc_in_memory(shell: Any, asked: Any, nessie: FakeNessie, tmp_path: Path
     assert asked.request.live_set_id == live_set_id
     assert asked.client.uri == nessie.uri
     assert not Path("/" + asked.context.work.key).exists()
+    assert asked.request.is_in_memory is True
     assert asked.context.collected.uri.endswith("/.local/state/lakesweep/nessie")
     assert "identify phase finished with status IDENTIFY_SUCCESS" in out
     assert f"sweep phase for live-content-set {live_set_id} finished" in out
@@ -263,6 +290,7 @@ def test_gc_in_a_database(shell: Any, asked: Any, nessie: FakeNessie, database: 
     shell("gc", "--jdbc-url", database, "-u", nessie.uri, "--defer-deletes", "-c", "3")
     assert asked.request.defer is True
     assert asked.context.work.uri.endswith("/.local/state/lakesweep/nessie")
+    assert asked.request.is_in_memory is False
     assert asked.request.live_set_id in shell("list", "--jdbc-url", database)
 
 
