@@ -1,23 +1,30 @@
-"""Connections that don't wait for ever.
+"""Connections that neither wait nor grow for ever.
 
-The HTTP server bounds how long an idle connection is kept, and `api.limits` how long a body may take. Between the two
-lies a client that opens a connection and never finishes a request's headers; enough of those, and nobody else gets in.
+The HTTP server bounds how long an idle connection is kept, and `api.limits` how long and how large a body may be. Between
+the two lies a client that opens a connection and never finishes a request's headers, or sends headers without end;
+enough of those, and nobody else gets in.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_MOST_HEAD_BYTES = 64 * 1024
 
 
-class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 with a bound on the time from a connection's (or a request's) first moment to the end of its headers."""
+class ImpatientProtocol(HttpToolsProtocol):
+    """HTTP/1.1 with a bound on the time from a connection's (or a request's) first moment to the end of its headers.
+
+    The parser has no bound of its own on what is neither body nor complete: headers, trailers, extensions of chunks.
+    So the bytes are counted that led to nothing yet.
+    """
 
     header_seconds = 30.0
 
     _deadline: asyncio.TimerHandle | None = None
+    _bytes_without_end = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock with the connection."""
@@ -25,12 +32,33 @@ class ImpatientProtocol(H11Protocol):
         self._start_clock()
 
     def data_received(self, data: bytes) -> None:
-        """Stop the clock when the headers are complete; a piece of them does not start it anew."""
+        """Read on, unless what came so far is too much for headers."""
+        self._bytes_without_end += len(data)
         super().data_received(data)
-        if self.conn.their_state is not h11.IDLE:
-            self._stop_clock()
-        elif self._deadline is None and self.conn.trailing_data[0]:
+        if self._bytes_without_end > _MOST_HEAD_BYTES and not self.transport.is_closing():
+            self.send_400_response("The request's headers are too large.")
+
+    def on_message_begin(self) -> None:
+        """Start the clock with a request; a further piece of it does not start it anew."""
+        super().on_message_begin()
+        if self._deadline is None:
             self._start_clock()
+
+    def on_headers_complete(self) -> None:
+        """Stop the clock: the rest of the request has bounds of its own."""
+        self._stop_clock()
+        self._bytes_without_end = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body came to its end."""
+        self._bytes_without_end = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """So did a request."""
+        self._bytes_without_end = 0
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave no timer behind."""

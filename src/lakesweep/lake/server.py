@@ -234,12 +234,12 @@ def _uvicorn_server(lake: Lake, limits: RequestLimits | None) -> uvicorn.Server:
     config = uvicorn.Config(
         build_app(lake, limits=limits),
         http=protocol_with(limits.header_seconds),
+        loop="uvloop",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACEFUL_STOP_SECONDS,
-        h11_max_incomplete_event_size=64 * 1024,
     )
     return uvicorn.Server(config)

@@ -80,6 +80,28 @@ def test_unfinished_headers_do_not_hold_a_connection(
         assert connection.recv(1000) == b""
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET /_health HTTP/1.1\r\nHost: x\r\nX-Long: ",
+        b"GET /_health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Trailer: ",
+        b"GET /_health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5;extension=",
+    ],
+    ids=["header", "trailer", "chunk extension"],
+)
+def test_what_is_no_body_has_an_end(small: LakeServer, sent: bytes) -> None:
+    """Headers, trailers and extensions of chunks can't fill the memory: the connection ends at 64 KiB of them."""
+    host, port = small.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(sent)
+        told = 0
+        with pytest.raises(OSError, match="reset|pipe"):
+            while told < 64:
+                connection.sendall(b"x" * 65_536)
+                told += 1
+        assert told < 64
+
+
 def test_second_start_finds_the_same_lake(tmp_path: Path) -> None:
     """Repositories and credentials outlive the process; a forgotten secret can't be had again."""
     with LakeServer(data_dir=tmp_path) as first:
