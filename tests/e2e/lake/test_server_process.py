@@ -94,12 +94,8 @@ def test_what_is_no_body_has_an_end(small: LakeServer, sent: bytes) -> None:
     host, port = small.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(sent)
-        told = 0
-        with pytest.raises(OSError, match="reset|pipe"):
-            while told < 64:
-                connection.sendall(b"x" * 65_536)
-                told += 1
-        assert told < 64
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            connection.sendall(b"x" * 64 * 1024 * 1024)
 
 
 def test_second_start_finds_the_same_lake(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakesweep.lake.api.auth import Authenticator, RequireCredentials
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
+from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.limits import LimitRequests, RequestLimits
 from lakesweep.lake.api.rest import (
     branches,
@@ -30,7 +31,7 @@ from lakesweep.lake.api.rest import (
 )
 from lakesweep.lake.api.rest.dependencies import ApiState
 from lakesweep.lake.api.rest.errors import install_error_handlers
-from lakesweep.lake.api.streams import Transfers
+from lakesweep.lake.api.rest.quick_routes import QuickRoutes
 from lakesweep.lake.lake import Lake
 
 API_PATH = "/api/v1"
@@ -61,21 +62,22 @@ def build_app(
     gateway_domains: Sequence[str] = DEFAULT_DOMAINS,
 ) -> ASGIApp:
     """Everything that listens on the lake's one port."""
-    gateway = build_gateway(lake, domains=gateway_domains)
-    dispatch = _Dispatch(build_rest(lake), gateway, gateway_domains)
+    lanes = Lanes()
+    gateway = build_gateway(lake, lanes, domains=gateway_domains)
+    dispatch = _Dispatch(build_rest(lake, lanes), gateway, gateway_domains)
     return LimitRequests(dispatch, limits or RequestLimits())
 
 
-def build_rest(lake: Lake) -> ASGIApp:
+def build_rest(lake: Lake, lanes: Lanes) -> ASGIApp:
     """The REST API, behind its credentials."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     authenticator = Authenticator(lake.credentials.find)
-    app.state.api = ApiState(lake, authenticator, Transfers())
+    app.state.api = ApiState(lake, authenticator, lanes)
     app.include_router(setup.health_router)
     for router in _ROUTERS:
         app.include_router(router, prefix=API_PATH)
     install_error_handlers(app)
-    return RequireCredentials(app, authenticator)
+    return RequireCredentials(QuickRoutes(app, _ROUTERS, API_PATH), authenticator)
 
 
 class _Dispatch:

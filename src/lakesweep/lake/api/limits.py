@@ -76,7 +76,8 @@ class _BoundedBody:
         if self._deadline is not None:
             seconds = min(seconds, max(0.0, self._deadline - time.monotonic()))
         try:
-            message = await asyncio.wait_for(self._receive(), seconds)
+            async with asyncio.timeout(seconds):
+                message = await self._receive()
         except TimeoutError:
             raise HTTPException(
                 408,

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TypeVar
+from collections.abc import AsyncIterator, Iterator
 
-import anyio
 import anyio.from_thread
-import anyio.to_thread
-
-T = TypeVar("T")
 
 # The socket hands over pieces of 64 KiB; a hop between threads for each would cost more than the copy.
 CHUNK_BYTES = 1024 * 1024
-MAX_TRANSFERS = 64
-
-
-class Transfers:
-    """Runs lake calls that take as long as their client's network does.
-
-    They have threads of their own, so that many slow uploads don't keep short calls waiting.
-    """
-
-    def __init__(self, max_transfers: int = MAX_TRANSFERS) -> None:
-        self._limiter = anyio.CapacityLimiter(max_transfers)
-
-    async def run(self, work: Callable[[], T]) -> T:
-        """Run `work` in a thread, where it may iterate `pull_from_thread`."""
-        return await anyio.to_thread.run_sync(work, limiter=self._limiter)
 
 
 async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -43,7 +23,7 @@ async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def pull_from_thread(chunks: AsyncIterator[bytes]) -> Iterator[bytes]:
-    """Iterate an async stream from the worker thread that a transfer runs in."""
+    """Iterate an async stream from the worker thread that a long upload runs in."""
     while True:
         chunk = anyio.from_thread.run(_next_or_none, chunks)
         if chunk is None:

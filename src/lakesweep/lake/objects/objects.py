@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from lakesweep.domain.commits import BranchHead
-from lakesweep.errors import ObjectNotFoundError, StorageError
+from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.entries import Entry
 from lakesweep.lake.addresses.outside import Addresses
 from lakesweep.lake.addresses.slices import Slices
@@ -15,6 +15,7 @@ from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.names import path_key, prefix_key
 from lakesweep.lake.objects.byte_ranges import resolve_range
 from lakesweep.lake.objects.folding import fold
+from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES, ReadShares
 from lakesweep.lake.records import cut_page, page_size
 from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.staging.descriptions import check_description
@@ -33,9 +34,6 @@ from lakesweep.lake.values import (
     PathError,
     Repository,
 )
-from lakesweep.storage import ObjectStore
-
-_CHUNK_BYTES = 8 * 1024 * 1024
 
 
 class Objects:
@@ -60,6 +58,7 @@ class Objects:
         self._streams = streams
         self._pending = pending
         self._addresses = addresses
+        self._shares = ReadShares()
 
     def upload(
         self,
@@ -106,7 +105,7 @@ class Objects:
         start, length = resolve_range(byte_range, entry.size)
         store, key = self._addresses.open(repository, entry)
         try:
-            first = store.read_range(key, start, min(length, _CHUNK_BYTES))
+            first = store.read_range(key, start, min(length, FIRST_PIECE_BYTES))
             if not first:
                 store.stat(key)
         except ObjectNotFoundError as missing:
@@ -119,7 +118,7 @@ class Objects:
             start=start,
             length=length,
             is_partial=byte_range is not None,
-            chunks=_chunks(store, key, first, start, length),
+            chunks=self._shares.pieces(store, key, first, start, length),
         )
 
     def list_page(
@@ -219,17 +218,3 @@ class Objects:
                 kind="entry-not-found",
             )
         return decode_staged(value)
-
-
-def _chunks(store: ObjectStore, key: str, first: bytes, start: int, length: int) -> Iterator[bytes]:
-    sent = 0
-    chunk = first
-    while sent < length:
-        if not chunk:
-            raise StorageError(
-                f"{store.root.child(key)} ended {length - sent} bytes before its entry says it does"
-            )
-        yield chunk
-        sent += len(chunk)
-        if sent < length:
-            chunk = store.read_range(key, start + sent, min(length - sent, _CHUNK_BYTES))

@@ -15,6 +15,7 @@ from botocore.credentials import Credentials as BotoCredentials
 from starlette.exceptions import HTTPException
 
 from lakesweep.lake.api.gateway.app import build_gateway
+from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.errors import GoneError, MissingError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import Credentials, ObjectContent, ObjectStats
@@ -136,7 +137,7 @@ class Client:
         async def send(message: Mapping[str, Any]) -> None:
             self.messages.append(message)
 
-        gateway: Any = build_gateway(cast(Lake, self.lake))
+        gateway: Any = build_gateway(cast(Lake, self.lake), Lanes())
         await gateway(scope, receive, send)
 
 

@@ -24,7 +24,8 @@ from lakesweep.lake.api.gateway.routing import find_handler
 from lakesweep.lake.api.gateway.sigv4 import verify_request
 from lakesweep.lake.api.gateway.translation import to_s3_error
 from lakesweep.lake.api.gateway.xml import error_document
-from lakesweep.lake.api.streams import CHUNK_BYTES, Transfers
+from lakesweep.lake.api.lanes import Lanes
+from lakesweep.lake.api.streams import CHUNK_BYTES
 from lakesweep.lake.lake import Lake
 
 __all__ = ["DEFAULT_DOMAINS", "build_gateway"]
@@ -48,24 +49,29 @@ def _utc_now() -> datetime:
 
 
 def build_gateway(
-    lake: Lake, *, domains: Sequence[str] = DEFAULT_DOMAINS, clock: Clock = _utc_now
+    lake: Lake,
+    lanes: Lanes,
+    *,
+    domains: Sequence[str] = DEFAULT_DOMAINS,
+    clock: Clock = _utc_now,
 ) -> ASGIApp:
     """The gateway on a lake.
 
     Args:
+        lanes: the threads that the lake's calls run in.
         domains: hosts below which the first label is a bucket (`repo.s3.example.org`); elsewhere it is the
             path's first segment.
         clock: tells how far a signature's time is off.
     """
-    return _Gateway(lake, tuple(domains), clock)
+    return _Gateway(lake, lanes, tuple(domains), clock)
 
 
 class _Gateway:
-    def __init__(self, lake: Lake, domains: tuple[str, ...], clock: Clock) -> None:
+    def __init__(self, lake: Lake, lanes: Lanes, domains: tuple[str, ...], clock: Clock) -> None:
         self._lake = lake
+        self._lanes = lanes
         self._domains = domains
         self._clock = clock
-        self._transfers = Transfers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,17 +79,47 @@ class _Gateway:
         request_id = secrets.token_hex(8).upper()
         body = _IncomingBody(receive)
         request = _read_request(scope, self._domains, body.from_thread())
-        response = await self._transfers.run(partial(self._answer, request, request_id))
+        response = await self._respond(request, request_id, body)
         if response.status >= 400:
             await body.drain()
         await self._send(request, response, request_id, body, send)
 
-    def _answer(self, request: GatewayRequest, request_id: str) -> GatewayResponse:
+    async def _respond(
+        self, request: GatewayRequest, request_id: str, body: _IncomingBody
+    ) -> GatewayResponse:
+        answer = partial(self._answer, request, request_id)
+        if request.method not in ("PUT", "POST"):
+            run = self._lanes.run_read if request.key else self._lanes.run_list
+            return await run(partial(answer, lambda: self._admit(request)()))
+        admitted: list[Callable[[], GatewayResponse]] = []
+
+        def admit() -> GatewayResponse:
+            admitted.append(self._admit(request))
+            return GatewayResponse()
+
+        refused = await self._lanes.run_read(partial(answer, admit))
+        if not admitted:
+            return refused
+        # Nothing of a body is read before its sender is known, and however slowly it comes, it takes a thread only
+        # when a whole block of it is here.
+        await body.read_ahead()
+        perform = partial(answer, admitted[0])
+        if body.is_complete:
+            return await self._lanes.run_upload(perform)
+        return await self._lanes.run_long_upload(perform)
+
+    def _admit(self, request: GatewayRequest) -> Callable[[], GatewayResponse]:
+        """What the request asks for, ready to be done, once its sender has proved who they are."""
+        _check_text(request)
+        authenticated = verify_request(request, self._find_secret, self._clock())
+        handler = find_handler(request)
+        return partial(handler, S3Call(self._lake, request, authenticated))
+
+    def _answer(
+        self, request: GatewayRequest, request_id: str, work: Callable[[], GatewayResponse]
+    ) -> GatewayResponse:
         try:
-            _check_text(request)
-            authenticated = verify_request(request, self._find_secret, self._clock())
-            handler = find_handler(request)
-            return handler(S3Call(self._lake, request, authenticated))
+            return work()
         except S3Error as error:
             return _error_response(request, error, request_id)
         except LakesweepError as error:
@@ -128,7 +164,7 @@ class _Gateway:
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stop_when_gone, tasks.cancel_scope)
-            while (piece := await self._transfers.run(partial(next, pieces, None))) is not None:
+            while (piece := await self._lanes.run_read(partial(next, pieces, None))) is not None:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
             tasks.cancel_scope.cancel()
@@ -190,8 +226,24 @@ class _IncomingBody:
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._is_complete = False
+        self._ahead: bytes | S3Error = b""
+
+    @property
+    def is_complete(self) -> bool:
+        return self._is_complete
+
+    async def read_ahead(self) -> None:
+        """Read the first block; what goes wrong meanwhile is told to whoever wants the body."""
+        try:
+            self._ahead = await self._next_block()
+        except S3Error as error:
+            self._ahead = error
 
     def from_thread(self) -> Iterator[bytes]:
+        if isinstance(self._ahead, S3Error):
+            raise self._ahead
+        if self._ahead:
+            yield self._ahead
         while not self._is_complete:
             yield anyio.from_thread.run(self._next_block)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 
 from lakesweep.lake.api.auth import CREDENTIALS_KEY, Authenticator
-from lakesweep.lake.api.streams import Transfers
+from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import MAX_PAGE, Credentials
@@ -22,7 +22,7 @@ class ApiState:
 
     lake: Lake
     authenticator: Authenticator
-    transfers: Transfers
+    lanes: Lanes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ async def _no_presign(presign: bool = False) -> None:
         )
 
 
-async def _if_absent(request: Request) -> bool:
+def if_absent(request: Request) -> bool:
     """True for `If-None-Match: *`, the one condition on a write that lakeFS and this lake know."""
     if "if-match" in request.headers:
         raise UnsupportedOperationError("If-Match is not supported on writes; nothing was written.")
@@ -74,6 +74,10 @@ async def _if_absent(request: Request) -> bool:
             "If-None-Match is supported on writes with the value * only; nothing was written."
         )
     return condition == "*"
+
+
+async def _if_absent(request: Request) -> bool:
+    return if_absent(request)
 
 
 StateDep = Annotated[ApiState, Depends(_state)]

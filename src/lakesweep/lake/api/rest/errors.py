@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -57,11 +58,22 @@ def message_of(error: Exception) -> str:
 
 def install_error_handlers(app: FastAPI) -> None:
     """Make `app` answer every error as `{"message": …}`."""
-    app.add_exception_handler(LakesweepError, _answer_lakesweep_error)
-    app.add_exception_handler(RequestValidationError, _answer_validation_error)
-    app.add_exception_handler(HTTPException, _answer_http_exception)
-    app.add_exception_handler(ClientDisconnect, _answer_nobody)
-    app.add_exception_handler(Exception, _answer_bug)
+    for kind, answer in _ANSWER_OF_ERROR.items():
+        app.add_exception_handler(kind, answer)
+
+
+def answer_error(request: Request, error: Exception) -> Response:
+    """The reply to an error, as the handlers of an app would answer it."""
+    return next(
+        answer(request, error)
+        for kind, answer in _ANSWER_OF_ERROR.items()
+        if isinstance(error, kind)
+    )
+
+
+def is_bug(error: Exception) -> bool:
+    """Whether the error is none that is answered in words of its own, and so has to be logged."""
+    return not isinstance(error, LakesweepError | HTTPException | ClientDisconnect)
 
 
 def _answer_lakesweep_error(request: Request, error: Exception) -> Response:
@@ -101,3 +113,13 @@ def _answer_nobody(_request: Request, _error: Exception) -> Response:
 def _answer_bug(_request: Request, error: Exception) -> Response:
     # The server logs it with its traceback: what is answered here is raised on.
     return error_reply(500, message_of(error))
+
+
+# First match wins, so the last stands for all that nobody foresaw.
+_ANSWER_OF_ERROR: dict[type[Exception], Callable[[Request, Exception], Response]] = {
+    LakesweepError: _answer_lakesweep_error,
+    RequestValidationError: _answer_validation_error,
+    HTTPException: _answer_http_exception,
+    ClientDisconnect: _answer_nobody,
+    Exception: _answer_bug,
+}

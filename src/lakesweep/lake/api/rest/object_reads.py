@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterator
 from email.utils import format_datetime
+from functools import partial
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
+from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.replies import header_text, json_reply
-from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep, PathQuery, RefusePresign
+from lakesweep.lake.api.rest.dependencies import LakeDep, PathQuery
+from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
 from lakesweep.lake.api.rest.wire import (
     DEFAULT_CONTENT_TYPE,
     Document,
@@ -17,9 +21,9 @@ from lakesweep.lake.api.rest.wire import (
     object_document,
     page_document,
 )
-from lakesweep.lake.api.streams import CHUNK_BYTES
 from lakesweep.lake.errors import RangeNotSatisfiableError
-from lakesweep.lake.values import ByteRange, ObjectStats
+from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
+from lakesweep.lake.values import ByteRange, ObjectContent, ObjectStats
 
 router = APIRouter(prefix="/repositories/{repository}/refs/{ref}/objects")
 
@@ -32,26 +36,22 @@ _FENCE = {
 }
 
 
-@router.get("", dependencies=[RefusePresign])
-def get_object(
-    request: Request, lake: LakeDep, repository: str, ref: str, path: PathQuery
-) -> Response:
+@quick_route(router, "GET", "")
+async def get_object(request: QuickRequest) -> Response:
     """The object's bytes, or those of one range. 410 when they were hard-deleted."""
+    request.refuse_presign()
+    asked = _asked_range(request)
+    lake, path = request.api.lake, request.text("path")
+    repository_id, ref = request.place("repository"), request.place("ref")
     known = request.headers.get("if-none-match")
-    if known is not None and known == _etag(
-        lake.objects.stat(lake.repositories.get(repository), ref, path)
-    ):
-        return Response(status_code=304)
-    content = lake.objects.open(lake.repositories.get(repository), ref, path, _asked_range(request))
-    stats = content.stats
-    headers = _object_headers(stats) | _FENCE | {"Content-Length": str(content.length)}
-    if content.is_partial:
-        headers["Content-Range"] = content_range(content.start, content.length, stats.size_bytes)
-    status = 206 if content.is_partial else 200
-    if content.length <= CHUNK_BYTES:
-        # Read here, in one go: an error can still become an honest reply, and small objects save a thread hop.
-        return Response(b"".join(content.chunks), status, headers)
-    return StreamingResponse(content.chunks, status, headers)
+
+    def open_object() -> Response:
+        repository = lake.repositories.get(repository_id)
+        if known is not None and known == _etag(lake.objects.stat(repository, ref, path)):
+            return Response(status_code=304)
+        return _content_reply(lake.objects.open(repository, ref, path, asked), request.api.lanes)
+
+    return await request.api.lanes.run_read(open_object)
 
 
 @router.head("")
@@ -72,38 +72,44 @@ def head_object(
     return Response(None, 206, headers | {"Content-Length": str(length)})
 
 
-@router.get("/stat", dependencies=[RefusePresign])
-def stat_object(
-    lake: LakeDep, repository: str, ref: str, path: PathQuery, user_metadata: bool = True
-) -> Response:
+@quick_route(router, "GET", "/stat")
+async def stat_object(request: QuickRequest) -> Response:
     """One entry."""
-    stats = lake.objects.stat(lake.repositories.get(repository), ref, path)
-    return json_reply(object_document(stats, with_metadata=user_metadata))
+    request.refuse_presign()
+    lake, path = request.api.lake, request.text("path")
+    repository_id, ref = request.place("repository"), request.place("ref")
+    with_metadata = request.flag("user_metadata", True)
+
+    def stat() -> ObjectStats:
+        return lake.objects.stat(lake.repositories.get(repository_id), ref, path)
+
+    stats = await request.api.lanes.run_read(stat)
+    return json_reply(object_document(stats, with_metadata=with_metadata))
 
 
-@router.get("/ls", dependencies=[RefusePresign])
-def list_objects(
-    lake: LakeDep,
-    repository: str,
-    ref: str,
-    page: PageDep,
-    delimiter: str = "",
-    user_metadata: bool = True,
-) -> Response:
+@quick_route(router, "GET", "/ls")
+async def list_objects(request: QuickRequest) -> Response:
     """Entries in path order."""
-    found = lake.objects.list_page(
-        lake.repositories.get(repository),
-        ref,
-        prefix=page.prefix,
-        after=page.after,
-        amount=page.amount,
-        delimiter=delimiter,
-    )
+    request.refuse_presign()
+    lake, page, delimiter = request.api.lake, request.page(), request.text("delimiter", "")
+    repository_id, ref = request.place("repository"), request.place("ref")
+    with_metadata = request.flag("user_metadata", True)
 
     def to_document(stats: ObjectStats) -> Document:
-        return listed_document(stats, with_metadata=user_metadata)
+        return listed_document(stats, with_metadata=with_metadata)
 
-    return json_reply(page_document(found, to_document))
+    def list_page() -> Response:
+        found = lake.objects.list_page(
+            lake.repositories.get(repository_id),
+            ref,
+            prefix=page.prefix,
+            after=page.after,
+            amount=page.amount,
+            delimiter=delimiter,
+        )
+        return json_reply(page_document(found, to_document))
+
+    return await request.api.lanes.run_list(list_page)
 
 
 @router.get("/underlyingProperties")
@@ -114,6 +120,23 @@ def get_underlying_properties(
     lake.objects.stat(lake.repositories.get(repository), ref, path)
     is_s3 = lake.repositories.get(repository).storage_namespace.startswith("s3:")
     return json_reply({"storage_class": "" if is_s3 else None})
+
+
+def _content_reply(content: ObjectContent, lanes: Lanes) -> Response:
+    stats = content.stats
+    headers = _object_headers(stats) | _FENCE | {"Content-Length": str(content.length)}
+    if content.is_partial:
+        headers["Content-Range"] = content_range(content.start, content.length, stats.size_bytes)
+    status = 206 if content.is_partial else 200
+    if content.length <= FIRST_PIECE_BYTES:
+        # Read here, in one go: an error can still become an honest reply, and small objects save a thread hop.
+        return Response(b"".join(content.chunks), status, headers)
+    return StreamingResponse(_pieces(content.chunks, lanes), status, headers)
+
+
+async def _pieces(chunks: Iterator[bytes], lanes: Lanes) -> AsyncIterator[bytes]:
+    while (piece := await lanes.run_read(partial(next, chunks, None))) is not None:
+        yield piece
 
 
 def _asked_range(request: Request) -> ByteRange | None:

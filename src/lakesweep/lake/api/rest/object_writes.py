@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from functools import partial
+from itertools import chain
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from lakesweep.lake.api.replies import json_reply, no_content
-from lakesweep.lake.api.rest.dependencies import IfAbsentDep, LakeDep, PathQuery, StateDep
+from lakesweep.lake.api.rest.dependencies import LakeDep, PathQuery, if_absent
 from lakesweep.lake.api.rest.errors import message_of, status_of
 from lakesweep.lake.api.rest.forms import form_boundary, open_form_content
 from lakesweep.lake.api.rest.models import CopyBody, PathsBody, UserMetadataBody
+from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
 from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
 from lakesweep.lake.api.streams import CHUNK_BYTES, gather_chunks, pull_from_thread
 from lakesweep.lake.errors import UnsupportedOperationError
@@ -25,35 +28,34 @@ _INTERNAL_HEADER = "x-lakefs-internal-"
 _INTERNAL_KEY = "::lakefs::"
 
 
-@router.post("")
-async def upload_object(
-    request: Request,
-    state: StateDep,
-    repository: str,
-    branch: str,
-    path: PathQuery,
-    if_absent: IfAbsentDep,
-    force: bool = False,
-) -> Response:
+@quick_route(router, "POST", "")
+async def upload_object(request: QuickRequest) -> Response:
     """Store a body, or the `content` part of a form, as an object. Memory holds a piece of it at a time."""
+    lake, lanes = request.api.lake, request.api.lanes
+    repository_id, branch = request.place("repository"), request.place("branch")
+    path, force = request.text("path"), request.flag("force")
+    is_absent_asked = if_absent(request)
     content_type, pieces = await _open_body(request)
     chunks = gather_chunks(pieces)
-    is_small = int(request.headers.get("content-length", CHUNK_BYTES + 1)) <= CHUNK_BYTES
-    whole = [chunk async for chunk in chunks] if is_small else None
+    # However slowly it comes, a body takes a thread only when a whole chunk of it is here.
+    first = await anext(chunks, b"")
 
-    def store() -> ObjectStats:
-        source: Iterable[bytes] = whole if whole is not None else pull_from_thread(chunks)
-        return state.lake.objects.upload(
-            state.lake.writable(repository, force=force),
+    def store(rest: Iterable[bytes]) -> ObjectStats:
+        return lake.objects.upload(
+            lake.writable(repository_id, force=force),
             branch,
             path,
-            source,
+            chain([first], rest),
             content_type=content_type or DEFAULT_CONTENT_TYPE,
             metadata=_metadata_in(request.headers),
-            if_absent=if_absent,
+            if_absent=is_absent_asked,
         )
 
-    return json_reply(object_document(await state.transfers.run(store)), 201)
+    if len(first) < CHUNK_BYTES:
+        stats = await lanes.run_upload(partial(store, ()))
+    else:
+        stats = await lanes.run_long_upload(partial(store, pull_from_thread(chunks)))
+    return json_reply(object_document(stats), 201)
 
 
 @router.get("/stage_allowed")

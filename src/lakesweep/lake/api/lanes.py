@@ -1,0 +1,48 @@
+"""Threads for the lake's calls. Uploads, reads and lists have their own, so that none of them can take another's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+T = TypeVar("T")
+
+_SHORT_UPLOADS = 32
+_LONG_UPLOADS = 64
+_READS = 24
+_LISTS = 8
+
+
+class Lanes:
+    """Runs lake calls in threads while the event loop goes on.
+
+    No call waits for its client in a thread, but for one: an upload that does not fit into memory. Those have a lane of
+    their own, so that however slow they are, they keep nobody waiting but each other.
+    """
+
+    def __init__(self) -> None:
+        self._uploads = ThreadPoolExecutor(_SHORT_UPLOADS, "lake-upload")
+        self._reads = ThreadPoolExecutor(_READS, "lake-read")
+        self._lists = ThreadPoolExecutor(_LISTS, "lake-list")
+        self._long_uploads = anyio.CapacityLimiter(_LONG_UPLOADS)
+
+    async def run_upload(self, work: Callable[[], T]) -> T:
+        """Run a write whose bytes are all here."""
+        return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
+
+    async def run_long_upload(self, work: Callable[[], T]) -> T:
+        """Run a write that may iterate `pull_from_thread`."""
+        return await anyio.to_thread.run_sync(work, limiter=self._long_uploads)
+
+    async def run_read(self, work: Callable[[], T]) -> T:
+        """Run the look-up of an object, or the read of a piece of it."""
+        return await asyncio.get_running_loop().run_in_executor(self._reads, work)
+
+    async def run_list(self, work: Callable[[], T]) -> T:
+        """Run a call that makes a page of a list."""
+        return await asyncio.get_running_loop().run_in_executor(self._lists, work)
