@@ -49,7 +49,7 @@ class EmbeddedLake(ServerProcess):
 
     def command(self) -> Sequence[str | Path]:
         words = ["serve", "--data", self.folder / "data", "--port", str(self.port)]
-        words += ["--local-import-root", self._importable]
+        words += ["--allow-import", f"file://{self._importable}"]
         if self._workers > 1:
             words += ["--workers", str(self._workers)]
         return [sys.executable, "-m", "lakesweep", *words]

@@ -33,9 +33,21 @@ def serve(
     copy_life: Annotated[
         str, typer.Option(help="How long a copy is tracked; no collection may take longer.")
     ] = "14d",
-    local_import_root: Annotated[
-        list[Path] | None,
-        typer.Option(help="Folder whose files may be imported; repeat for more.  [default: none]"),
+    allow_namespace: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URI_PREFIX",
+            help="Place where repositories may lie, such as s3://bucket/lakes; repeat for more."
+            "  [default: folders in DATA only]",
+        ),
+    ] = None,
+    allow_import: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URI_PREFIX",
+            help="Place that users may stage and import from, read with the server's rights; repeat for"
+            " more.  [default: none]",
+        ),
     ] = None,
 ) -> None:
     """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
@@ -54,6 +66,7 @@ def serve(
         ) from missing
     from lakesweep.storage import StorageOptions
 
+    _refuse_memory([*(allow_namespace or ()), *(allow_import or ())])
     settings = LakeSettings(
         data_dir=data,
         storage=StorageOptions.from_environment(os.environ),
@@ -61,7 +74,8 @@ def serve(
         slice_max_size=slice_max_size,
         token_life=parse_duration(token_life),
         copy_life=parse_duration(copy_life),
-        local_import_roots=tuple(root.absolute() for root in local_import_root or ()),
+        allow_namespaces=tuple(allow_namespace or ()),
+        allow_imports=tuple(allow_import or ()),
     )
     listener = bind(host, port)
     lake = open_lake(settings, db)
@@ -80,3 +94,12 @@ def serve(
     finally:
         listener.close()
         lake.close()
+
+
+def _refuse_memory(prefixes: list[str]) -> None:
+    for prefix in prefixes:
+        if prefix.lower().startswith("mem:"):
+            raise ConfigError(
+                f"{prefix} can't be allowed: this server's refs outlive the process, and what lies in memory"
+                " does not. The lake was not started."
+            )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.domain.location import Location
+from lakesweep.lake.addresses.reach import Reach
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.values import Clock, LakeSettings, Repository
 from lakesweep.storage import ObjectStore, open_store
@@ -19,8 +20,14 @@ class LakeContext:
     kv: KeyValueStore
     settings: LakeSettings
     clock: Clock
+    reach: Reach = field(init=False)
     _stores: dict[Location, ObjectStore] = field(default_factory=dict)
     _stores_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        settings = self.settings
+        reach = Reach(settings.data_dir, settings.allow_namespaces, settings.allow_imports)
+        object.__setattr__(self, "reach", reach)
 
     def now(self) -> datetime:
         """The time, in UTC."""
@@ -35,8 +42,15 @@ class LakeContext:
         return self.locate(repository.storage_namespace)
 
     def store(self, repository: Repository) -> ObjectStore:
-        """The object store at the repository's namespace; keys are relative to it."""
-        return self.open(self.namespace(repository))
+        """The object store at the repository's namespace; keys are relative to it.
+
+        Raises:
+            ForbiddenError: the namespace lies where the operator does not (any more) let this server go.
+        """
+        location = self.namespace(repository)
+        if location not in self._stores:
+            self.reach.check_namespace(repository.storage_namespace)
+        return self.open(location)
 
     def open(self, location: Location) -> ObjectStore:
         """The object store at a place."""

@@ -49,8 +49,10 @@ class LakeSettings:
     prepare_max_file_bytes: int = 20 * 1024 * 1024
     prepare_interval: timedelta = timedelta(minutes=1)
     is_default_branch_protected: bool = True
-    local_import_roots: tuple[Path, ...] = ()
-    """Folders whose files may be imported or staged; else no local file outside a namespace can be reached."""
+    allow_namespaces: tuple[str, ...] = ()
+    """URI prefixes at which repositories may lie, beside folders in `data_dir`. `mem://` is for tests: it forgets."""
+    allow_imports: tuple[str, ...] = ()
+    """URI prefixes that users may stage and import from; the server reads there with its own rights."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import LakeSettings
-from lakesweep.testing.lakes import SetClock
+from lakesweep.testing.lakes import ANYWHERE, SetClock
 
 KEY_ID, SECRET = "AKIATESTER", "tester-secret"
 _URL = "http://lake.test"
@@ -39,7 +39,14 @@ class AsgiLake:
         self.clock = SetClock()
         self.lake = Lake(
             kv or MemoryKeyValueStore(),
-            LakeSettings(**{"data_dir": Path("/nonexistent/lake"), **settings}),
+            LakeSettings(
+                **{
+                    "data_dir": Path("/nonexistent/lake"),
+                    "allow_namespaces": ANYWHERE,
+                    "allow_imports": ANYWHERE,
+                    **settings,
+                }
+            ),
             self.clock,
         )
         self.lake.credentials.setup_first_user(

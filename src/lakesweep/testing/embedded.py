@@ -77,7 +77,7 @@ class EmbeddedLake:
     def __init__(self, folder: Path, settings: LakeSettings | None = None) -> None:
         self.folder = folder
         self.clock = MovableClock()
-        self._settings = settings
+        self._settings = settings or LakeSettings(folder, allow_namespaces=("mem://",))
         self._stack = ExitStack()
 
     def __enter__(self) -> EmbeddedLake:

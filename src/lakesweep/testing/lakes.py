@@ -22,6 +22,9 @@ T = TypeVar("T")
 
 _numbers = itertools.count()
 
+ANYWHERE = ("mem://", "s3://", "gs://", "https://account.blob.core.windows.net/container")
+"""What a lake of a test may reach, unless the test is about that."""
+
 
 class SetClock:
     """A clock that stands still until it is moved."""
@@ -52,7 +55,12 @@ class LakeRepo:
         self.kv: KeyValueStore = kv or MemoryKeyValueStore()
         self.clock = clock or SetClock()
         self.settings = LakeSettings(
-            **{"data_dir": Path("/nonexistent/lake"), **settings},
+            **{
+                "data_dir": Path("/nonexistent/lake"),
+                "allow_namespaces": ANYWHERE,
+                "allow_imports": ANYWHERE,
+                **settings,
+            },
         )
         self.id = repository_id
         self.namespace = namespace or f"mem://lake-{next(_numbers)}/ns"

@@ -84,7 +84,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, outside: Path) -> Iterator[LakeServer]:
     folder = tmp_path_factory.mktemp("lake")
-    settings = LakeSettings(folder, local_import_roots=(outside,))
+    settings = LakeSettings(folder, allow_imports=(f"file://{outside}", "s3://elsewhere"))
     with LakeServer(folder, settings=settings) as started:
         yield started
 

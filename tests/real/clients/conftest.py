@@ -121,7 +121,10 @@ def embedded_target(
         s3_region=minio.region,
     )
     folder = tmp_path_factory.mktemp("embedded")
-    with LakeServer(folder, settings=LakeSettings(folder, storage=storage)) as server:
+    settings = LakeSettings(
+        folder, storage=storage, allow_namespaces=("s3://",), allow_imports=("s3://",)
+    )
+    with LakeServer(folder, settings=settings) as server:
         keys = server.access_key_id, server.secret_access_key
         yield Target("embedded lake", server.url, *keys, "clients-embedded", minio)
 

@@ -122,7 +122,12 @@ class Lake:
 def lake(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     folder = tmp_path_factory.mktemp("lake")
     with ExitStack() as stack:
-        settings = LakeSettings(folder, storage=place.options)
+        settings = LakeSettings(
+            folder,
+            storage=place.options,
+            allow_namespaces=(place.root,),
+            allow_imports=(place.root,),
+        )
         server = stack.enter_context(LakeServer(folder, settings=settings))
         auth = (server.access_key_id, server.secret_access_key)
         api = stack.enter_context(httpx.Client(base_url=server.endpoint, auth=auth, timeout=60))

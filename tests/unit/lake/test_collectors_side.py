@@ -214,7 +214,7 @@ class TestImport:
 
     @pytest.fixture
     def importer(self, source: Path) -> LakeRepo:
-        return LakeRepo(local_import_roots=(source,)).create()
+        return LakeRepo(allow_imports=(f"file://{source}",)).create()
 
     def _import(self, repo: LakeRepo, *sources: ImportSource) -> ImportStatus:
         started = repo.lake.importing.start(

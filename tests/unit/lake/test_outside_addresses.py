@@ -118,7 +118,7 @@ def test_local_files_are_served_from_named_folders_only(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "file").write_bytes(b"content")
     os.symlink(secret, allowed / "link")
-    repo = LakeRepo(data_dir=tmp_path / "data", local_import_roots=(allowed,)).create()
+    repo = LakeRepo(data_dir=tmp_path / "data", allow_imports=(f"file://{allowed}",)).create()
     for address in (f"file://{secret}/file", f"local://{allowed}/link/file", "local:///etc/passwd"):
         with pytest.raises(LakeError):
             _stage(repo, address)
@@ -128,7 +128,7 @@ def test_local_files_are_served_from_named_folders_only(tmp_path: Path) -> None:
         repo.record, "main", "p", f"file://{allowed}/file", checksum="c", size_bytes=7
     )
     assert repo.read("p") == b"content"
-    closed = LakeRepo(kv=repo.kv, clock=repo.clock, namespace=repo.namespace)
+    closed = LakeRepo(kv=repo.kv, clock=repo.clock, namespace=repo.namespace, allow_imports=())
     with pytest.raises(ForbiddenError):
         closed.read("p")
 

@@ -65,7 +65,7 @@ def test_bad_names_are_refused(name: str) -> None:
 )
 def test_bad_namespaces_are_refused(namespace: str, tmp_path: Path) -> None:
     """Nothing that is no store's, and no folder outside the server's own."""
-    with pytest.raises(InvalidRequestError):
+    with pytest.raises((InvalidRequestError, ForbiddenError)):
         LakeRepo(data_dir=tmp_path).lake.repositories.create("repo", namespace)
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import unquote
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.formats.entries import Entry
+from lakesweep.lake.addresses.reach import LONGEST_ADDRESS
+from lakesweep.lake.addresses.spellings import readings
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.errors import ForbiddenError, InvalidAddressError
+from lakesweep.lake.errors import InvalidAddressError
 from lakesweep.lake.refs.namespaces import NamespaceClaims, folded
 from lakesweep.lake.staging.staged_values import is_relative
 from lakesweep.lake.values import Repository
 from lakesweep.storage import ObjectStore, is_odd_key
 
-_MOST_DECODINGS = 4
 _AZURE_CLOUD = re.compile(r"https://[^/]+\.blob\.[^/]+")
 
 
@@ -36,8 +34,12 @@ class Addresses:
 
         Raises:
             InvalidAddressError: it does, or might when read in another way, or can't be understood.
-            ForbiddenError: it is a local file that this server may not serve.
+            ForbiddenError: `import-not-allowed`.
         """
+        if len(address) > LONGEST_ADDRESS:
+            raise InvalidAddressError(
+                f"an address of {len(address)} characters is longer than {LONGEST_ADDRESS}"
+            )
         location = self._plain(address, is_prefix=is_prefix)
         for reading in self._locations(address):
             for namespace in self._namespaces(repository):
@@ -46,10 +48,9 @@ class Addresses:
                         f"{address!r} lies in the storage namespace {namespace}, or may be taken for it;"
                         " link an issued address instead. Nothing was staged."
                     )
-        if location.kind == "local":
-            self._assert_may_serve(location)
-        elif location.endpoint and not _AZURE_CLOUD.fullmatch(location.endpoint):
+        if location.endpoint and not _AZURE_CLOUD.fullmatch(location.endpoint):
             self._assert_own_endpoint(repository, location)
+        self._context.reach.check_import(address)
         return location
 
     def check_source_prefix(self, repository: Repository, address: str) -> Location:
@@ -69,8 +70,8 @@ class Addresses:
         if is_relative(entry):
             return self._context.store(repository), entry.address
         location = self._plain(entry.address)
-        if location.kind == "local":
-            self._assert_may_serve(location)
+        # Asked at each read: the list may be shorter by now, and a commit may come from another server.
+        self._context.reach.check_import(entry.address)
         return open_parent(self._context, location)
 
     def _plain(self, address: str, *, is_prefix: bool = False) -> Location:
@@ -88,7 +89,7 @@ class Addresses:
 
     def _locations(self, address: str) -> Iterator[Location]:
         """The places that the address might be taken for."""
-        for reading in _readings(address):
+        for reading in readings(address):
             try:
                 yield self._context.locate(reading)
             except ConfigError:
@@ -99,16 +100,6 @@ class Addresses:
         yield self._context.namespace(repository)
         for claim in self._claims.all():
             yield claim.location
-
-    def _assert_may_serve(self, location: Location) -> None:
-        real = Path(os.path.realpath(f"/{location.key}"))
-        roots = (Path(os.path.realpath(root)) for root in self._context.settings.local_import_roots)
-        if not any(real.is_relative_to(root) for root in roots):
-            raise ForbiddenError(
-                f"this server does not serve {location}: it lies in none of the folders local files"
-                " may be imported from",
-                kind="local-import",
-            )
 
     def _assert_own_endpoint(self, repository: Repository, location: Location) -> None:
         # An http address may be another name of the very server that the namespace lies on.
@@ -126,28 +117,3 @@ def open_parent(context: LakeContext, location: Location) -> tuple[ObjectStore, 
         location.kind, location.container, folder, location.account, location.endpoint
     )
     return context.open(parent), name
-
-
-def _readings(address: str) -> Iterator[str]:
-    """Ways in which some client might read the address: as it is, percent-decoded, and with its segments resolved."""
-    reading = address
-    for _ in range(_MOST_DECODINGS):
-        yield reading
-        yield _resolved(reading)
-        decoded = unquote(reading)
-        if decoded == reading:
-            return
-        reading = decoded
-
-
-def _resolved(address: str) -> str:
-    """The address without empty, `.` and `..` segments, backslashes read as slashes."""
-    scheme, _, rest = address.partition(":")
-    segments: list[str] = []
-    for segment in rest.replace("\\", "/").split("/"):
-        if segment == ".." and len(segments) > 1:
-            segments.pop()
-        elif segment not in ("", ".", ".."):
-            segments.append(segment)
-    slashes = "///" if rest.startswith("///") or scheme.lower() == "file" else "//"
-    return f"{scheme}:{slashes}{'/'.join(segments)}"

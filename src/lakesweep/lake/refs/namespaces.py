@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import ConfigError
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError, InvalidRequestError, TooManyTriesError
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
@@ -47,9 +46,10 @@ class NamespaceClaims:
 
         Raises:
             InvalidRequestError: it is no namespace, or is in use, or lies inside or around another repository's.
+            ForbiddenError: the operator's list does not have it.
             ConflictError: somebody is creating a repository there at this moment.
         """
-        location = self._locate(storage_namespace)
+        location = self._context.reach.check_namespace(storage_namespace)
         claim = Claim(repository_id, instance_uid, location, now)
 
         def add(claims: list[Claim]) -> list[Claim]:
@@ -60,14 +60,14 @@ class NamespaceClaims:
                     others.append(other)
                 elif self._is_alive(other):
                     raise InvalidRequestError(
-                        f"the storage namespace {storage_namespace} is in use by repository"
-                        f" {other.repository_id} at {other.location}; nothing was created",
+                        f"the storage namespace {storage_namespace} lies in, at or around that of"
+                        f" repository {other.repository_id}; nothing was created",
                         kind="namespace-in-use",
                     )
                 elif other.at + _CREATION_TAKES_AT_MOST > now:
                     raise ConflictError(
-                        f"repository {other.repository_id} is being created at {other.location};"
-                        " try again in a minute",
+                        f"repository {other.repository_id} is being created in, at or around"
+                        f" {storage_namespace}; try again in a minute",
                         kind="repository-exists",
                     )
                 elif other.location == location and other.repository_id == repository_id:
@@ -104,20 +104,6 @@ class NamespaceClaims:
         key = _REPOSITORY_PREFIX + claim.repository_id.encode()
         raw = self._context.kv.get(_PARTITION, key)
         return raw is not None and decode_record(raw)["instance_uid"] == claim.instance_uid
-
-    def _locate(self, storage_namespace: str) -> Location:
-        try:
-            location = self._context.locate(storage_namespace)
-        except ConfigError as wrong:
-            raise InvalidRequestError(wrong.message, kind="invalid-namespace") from wrong
-        own_folder = self._context.locate(f"file://{self._context.settings.data_dir.absolute()}")
-        if location.kind == "local" and not own_folder.relative(location):
-            raise InvalidRequestError(
-                f"{storage_namespace} lies outside the folder this server keeps local namespaces in;"
-                " use local://NAME",
-                kind="invalid-namespace",
-            )
-        return location
 
 
 def _overlap(left: Location, right: Location) -> bool:
