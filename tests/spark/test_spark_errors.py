@@ -16,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakesweep.engine.spark import SparkEngine
+from lakesweep.engine.startup import quick_start_options
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import (
     CatalogDeniedError,
@@ -231,7 +232,8 @@ from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import ConfigError
 
-spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+options = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": sys.argv[1]}
+spark = SparkSession.builder.master("local[1]").config(map=options).getOrCreate()
 try:
     SparkEngine(spark).collect(Scatter([1], cells, CELL_SCHEMA, 1))
 except ConfigError as error:
@@ -249,7 +251,7 @@ def test_a_session_of_the_users_own_names_the_python_of_its_executors(tmp_path: 
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     done = subprocess.run(
-        [sys.executable, "-c", _SESSION_OF_A_USER],
+        [sys.executable, "-c", _SESSION_OF_A_USER, quick_start_options()],
         env=environment,
         capture_output=True,
         text=True,

@@ -232,7 +232,7 @@ class Scene:
                     server.endpoint,
                     server.access_key_id,
                     server.secret_access_key,
-                    sleep=lambda seconds: time.sleep(min(seconds, 0.02)),
+                    sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
                     http_transport=transport,
                 )
             )

@@ -67,7 +67,7 @@ def tokens(status: int = 200) -> Iterator[tuple[str, list[dict[str, str]]]]:
             """Nothing is printed."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}", came

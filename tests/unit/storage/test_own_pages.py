@@ -69,7 +69,7 @@ def answering(pages: dict[str, str], statuses: list[int]) -> Iterator[str]:
             """Nothing is printed."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

@@ -21,7 +21,7 @@ from lakesweep.storage import ObjectStore
 
 __all__ = ["ServerRetainedCommits", "server_retained_commits"]
 
-_FIRST_WAIT_SECONDS = 0.1
+_FIRST_WAIT_SECONDS = 0.02  # small repositories are done in milliseconds
 _LONGEST_WAIT_SECONDS = 5.0
 # What a server says that has no asynchronous call: 404 since 1.75, 500 before.
 _NO_SUCH_CALL = "http-500"
@@ -103,7 +103,7 @@ def _wait(client: LakeFSClient, repository: str, task_id: str) -> PrepareCommits
             )
         client.sleep(wait)
         waited += wait
-        wait = min(wait * 1.5, _LONGEST_WAIT_SECONDS)
+        wait = min(wait * 2, _LONGEST_WAIT_SECONDS)
     if status.error is not None:
         # Without rules the call is accepted and fails like this ("get gc rules: not found").
         if "not found" in status.error.message and client.rules(repository) is None:
