@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from lakesweep.domain.durations import format_time
@@ -37,10 +37,11 @@ class MarkFacts:
     others: tuple[OtherContent, ...]
     dropped: tuple[DroppedTable, ...]
     head_contents: HeadContents | None = None  # None: nobody knows which contents are at heads
+    dropped_grace: timedelta | None = None  # None: nothing of dropped tables is collected
 
     def to_json(self) -> str:
         """One line of JSON that `from_json` reads back to an equal value."""
-        heads = self.head_contents
+        heads, grace = self.head_contents, self.dropped_grace
         return json.dumps(
             {
                 "schema": _SCHEMA,
@@ -51,7 +52,8 @@ class MarkFacts:
                 "keep_state_at_cutoff": self.keep_state_at_cutoff,
                 "heads": dict(self.heads),
                 "others": [asdict(other) for other in self.others],
-                "dropped": [asdict(table) for table in self.dropped],
+                "dropped": [_dropped_fields(table) for table in self.dropped],
+                **({"dropped_grace": grace.total_seconds()} if grace is not None else {}),
                 **({"head_contents": heads.to_text()} if heads is not None else {}),
             },
             separators=(",", ":"),
@@ -81,7 +83,22 @@ class MarkFacts:
             others=_list(fields, "others", _other),
             dropped=_list(fields, "dropped", _dropped),
             head_contents=_head_contents(fields),
+            dropped_grace=_grace(fields),
         )
+
+
+def _dropped_fields(table: DroppedTable) -> dict[str, object]:
+    at = table.last_seen
+    return {**asdict(table), "last_seen": format_time(at) if at is not None else None}
+
+
+def _grace(fields: Mapping[str, object]) -> timedelta | None:
+    seconds = fields.get("dropped_grace")
+    if seconds is None:
+        return None
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds < 0:
+        raise _damaged("have no duration 'dropped_grace'")
+    return timedelta(seconds=seconds)
 
 
 def _head_contents(fields: Mapping[str, object]) -> HeadContents | None:
@@ -111,6 +128,9 @@ def _dropped(value: object) -> DroppedTable:
         content_type=_kind(fields, "content_type"),
         metadata_location=_text(fields, "metadata_location"),
         snapshot_id=_number(fields, "snapshot_id"),
+        last_seen=_time(fields, "last_seen") if fields.get("last_seen") is not None else None,
+        # A mark of an older version says nothing of it, and collects none.
+        is_collected="is_collected" in fields and _flag(fields, "is_collected"),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from lakesweep.errors import FormatError
@@ -58,13 +59,15 @@ class OtherContent:
 
 @dataclass(frozen=True, slots=True)
 class DroppedTable:
-    """A table or view that no live commit has, as it was last seen: its files are reported, never deleted."""
+    """A table or view that no live commit has, as it was put last."""
 
     content_id: str
     content_key: tuple[str, ...]
     content_type: ContentKind
     metadata_location: str
     snapshot_id: int
+    last_seen: datetime | None = None  # until when a reference had it; None: nobody knows
+    is_collected: bool = False  # gone for so long that its files may go; else they stay
 
 
 def encode_content_key(elements: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from itertools import chain, groupby
 from operator import attrgetter
 
-from lakesweep.domain.durations import format_time
+from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.domain.live_sets import ContentReference, DeferredFile, LiveSet, MarkFacts
 
 __all__ = [
@@ -81,6 +81,10 @@ def mark_facts_lines(facts: MarkFacts | None) -> Iterator[str]:
         ("Of other kinds", str(len(facts.others))),
         ("Dropped", str(len(facts.dropped))),
     ]
+    if facts.dropped_grace is not None:
+        collected = sum(table.is_collected for table in facts.dropped)
+        grace = format_duration(facts.dropped_grace)
+        rows.append(("Collects dropped", f"{collected}, gone for {grace} or longer"))
     if facts.keep_state_at_cutoff:
         rows.append(("Also live", "the state at the cut-off"))
     yield from (_LABELLED.format(label, value) for label, value in rows)
@@ -164,6 +168,9 @@ def mark_facts_json(facts: MarkFacts | None) -> dict[str, object] | None:
         "references": len(facts.heads),
         "others": len(facts.others),
         "dropped": [".".join(table.content_key) for table in facts.dropped],
+        "collects_dropped": [
+            ".".join(table.content_key) for table in facts.dropped if table.is_collected
+        ],
     }
 
 

@@ -79,6 +79,7 @@ class IcebergTable:
     spelling: Callable[[str], str] = field(default=lambda uri: uri)  # how manifests name files
     is_metadata_compressed: bool = False
     embeds_manifests: bool = False  # version 1: the metadata names manifests, without a list
+    properties: dict[str, str] = field(default_factory=dict)
     table_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     snapshots: list[Snapshot] = field(default_factory=list)
     metadata_files: list[str] = field(default_factory=list)
@@ -255,6 +256,7 @@ class IcebergTable:
             version=self.format_version,
             current=newest,
             table_uuid=self.table_uuid,
+            properties=self.properties,
             refs={"main": {"snapshot-id": newest, "type": "branch"}},
             metadata_log=[
                 {"timestamp-ms": 1_700_000_000_000, "metadata-file": path}

@@ -109,6 +109,7 @@ class NessieScene:
         cutoffs: Mapping[str, str] | None = None,
         *,
         keep_state_at_cutoff: bool = False,
+        dropped_grace: timedelta | None = None,
     ) -> Marked:
         """Mark what is live now."""
         now = datetime.now(UTC)
@@ -119,6 +120,7 @@ class NessieScene:
             default_policy=default,
             policy_texts=pairs,
             keep_state_at_cutoff=keep_state_at_cutoff,
+            dropped_grace=dropped_grace,
         )
         with self.nessie.client() as client:
             return mark_live(client, self.live_sets, request, Phases("mark"))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.dropped import CollectDropped, dropped_tables
 from lakesweep.catalogs.nessie.head_locations import HeadLocations
 from lakesweep.catalogs.nessie.history import (
     DEFAULT_PAGES,
@@ -20,12 +21,7 @@ from lakesweep.catalogs.nessie.history import (
     CommitHistory,
     read_history,
 )
-from lakesweep.catalogs.nessie.live_contents import (
-    LiveReferences,
-    States,
-    dropped_tables,
-    other_contents,
-)
+from lakesweep.catalogs.nessie.live_contents import LiveReferences, States, other_contents
 from lakesweep.catalogs.nessie.liveness import find_live_commits
 from lakesweep.catalogs.nessie.values import CatalogConfig, Reference
 from lakesweep.domain.cutoff_policies import CutoffPolicies
@@ -59,6 +55,7 @@ def identify(
     policies: CutoffPolicies,
     *,
     keep_state_at_cutoff: bool = False,
+    collect_dropped: CollectDropped | None = None,
     parallelism: int = 4,
     on_progress: Callable[[int], object] | None = None,
 ) -> Identified:
@@ -68,6 +65,7 @@ def identify(
         client: the server to ask.
         policies: how old is too old, by the name of the reference.
         keep_state_at_cutoff: also keep the state at the first commit that a time cuts off.
+        collect_dropped: which dropped tables are collected; None for none of them.
         parallelism: how many references or states are read at the same time.
         on_progress: called with the number of commits that came in.
 
@@ -110,7 +108,7 @@ def identify(
         head_locations=HeadLocations(history, (number for number, _ in heads), states),
         heads={str(reference): reference.hash for reference in references},
         others=other_contents(history, live, states),
-        dropped=dropped_tables(history, live, states),
+        dropped=dropped_tables(history, live, states, heads, collect_dropped),
         commits_read=len(history),
         commits_live=len(live),
         references_walked=len(references),

@@ -1,4 +1,4 @@
-"""From live commits to what they hold: references to tables and views, contents of other kinds, and dropped tables."""
+"""From live commits to what they hold: references to tables and views, and contents of other kinds."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TypeVar
 from lakesweep.catalogs.nessie.history import CommitHistory
 from lakesweep.catalogs.nessie.liveness import LiveCommits
 from lakesweep.catalogs.nessie.values import CatalogContent, TableState
-from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
+from lakesweep.domain.live_sets import ContentReference, OtherContent
 
-__all__ = ["LiveReferences", "States", "dropped_tables", "other_contents"]
+__all__ = ["LiveReferences", "States", "keep_newest", "live_contents", "other_contents"]
 
 States = tuple[CatalogContent, ...]
 Content = TypeVar("Content", TableState, OtherContent)
@@ -28,7 +28,7 @@ class LiveReferences:
         self._states = states
 
     def __iter__(self) -> Iterator[ContentReference]:
-        for number, contents in _live_contents(self._history, self._live, self._states):
+        for number, contents in live_contents(self._history, self._live, self._states):
             yield from _references(self._history.hashes[number], contents)
 
 
@@ -55,10 +55,10 @@ def other_contents(
     """Live contents that are neither tables nor views, each once, with all locations it has had."""
     newest: dict[str, tuple[int, OtherContent]] = {}
     locations: dict[str, set[str]] = {}
-    for number, contents in _live_contents(history, live, states):
+    for number, contents in live_contents(history, live, states):
         for content in contents:
             if isinstance(content, OtherContent):
-                _keep_newest(newest, history, number, content)
+                keep_newest(newest, history, number, content)
                 locations.setdefault(content.content_id, set()).update(content.locations)
     return tuple(
         replace(newest[content_id][1], locations=tuple(sorted(locations[content_id])))
@@ -66,33 +66,17 @@ def other_contents(
     )
 
 
-def dropped_tables(
-    history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
-) -> tuple[DroppedTable, ...]:
-    """Tables and views that some commit put and no live commit or state has, as they were put last."""
-    live_ids = {
-        content.content_id
-        for _, contents in _live_contents(history, live, states)
-        for content in contents
-    }
-    newest: dict[str, tuple[int, TableState]] = {}
-    for number, contents in enumerate(history.contents):
-        for content in contents:
-            if isinstance(content, TableState) and content.content_id not in live_ids:
-                _keep_newest(newest, history, number, content)
-    return tuple(DroppedTable(*newest[content_id][1]) for content_id in sorted(newest))
-
-
-def _keep_newest(
+def keep_newest(
     newest: dict[str, tuple[int, Content]], history: CommitHistory, number: int, content: Content
 ) -> None:
+    """Keep a content with its commit, unless a later put of the same content is known."""
     known = newest.get(content.content_id)
     # Of two of the same time the one with the smaller number is nearer to a head.
     if known is None or history.times[number] > history.times[known[0]]:
         newest[content.content_id] = (number, content)
 
 
-def _live_contents(
+def live_contents(
     history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
 ) -> Iterator[tuple[int, Iterator[CatalogContent]]]:
     """What each live commit put and, where it was read, the state at it."""

@@ -12,6 +12,7 @@ from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
 from lakesweep.cli.nessie.deferred_deletes import deferred_deletes
 from lakesweep.cli.nessie.delete import delete
+from lakesweep.cli.nessie.dropped import dropped
 from lakesweep.cli.nessie.expire import expire
 from lakesweep.cli.nessie.gc import gc
 from lakesweep.cli.nessie.list_deferred import list_deferred
@@ -110,6 +111,7 @@ _add(list_sets, "list")
 _add(show, "show")
 _add(list_deferred, "list-deferred")
 _add(deferred_deletes, "deferred-deletes")
+_add(dropped, "dropped")
 _add(delete, "delete")
 _add(create_sql_schema, "create-sql-schema")
 _add(show_sql_create_schema_script, "show-sql-create-schema-script")

@@ -40,6 +40,7 @@ __all__ = [
 _CLIENTS = ("JavaHttp", "URLConnection", "ApacheHttp", "HTTP")
 _HTTP_BUILDERS = "org.projectnessie.client.http."
 _SHORTEST_SAFE_GRACE = timedelta(hours=24)
+_SHORTEST_SAFE_DROPPED_GRACE = timedelta(days=30)
 
 
 def shown_zone(given: Given) -> ShownZone:
@@ -47,8 +48,11 @@ def shown_zone(given: Given) -> ShownZone:
     return given.read("time_zone", zone) or machine_zone()
 
 
-def mark_request(given: Given) -> MarkRequest:
-    """What the options ask of a mark. A wrong policy is found here, before there is a live set."""
+def mark_request(given: Given, *, collects_dropped: bool | None = None) -> MarkRequest:
+    """What the options ask of a mark. A wrong policy is found here, before there is a live set.
+
+    Whether it collects dropped tables is `--collect-dropped`'s to say, where `collects_dropped` does not.
+    """
     from lakesweep.runs.nessie.requests import MarkRequest
 
     reference_time = given.read("cutoff_ref_time", zoned_time) or datetime.now(UTC)
@@ -67,6 +71,7 @@ def mark_request(given: Given) -> MarkRequest:
         default_policy=default,
         policy_texts=texts,
         keep_state_at_cutoff=given.switch("keep_state_at_cutoff"),
+        dropped_grace=_dropped_grace(given, collects_dropped),
         parallelism=given.must_read("identify_parallelism", count(1)),
     )
 
@@ -198,10 +203,28 @@ def _sweep_grace(given: Given) -> timedelta | None:
 
 
 def _grace(given: Given) -> timedelta:
-    grace = given.must_read("grace", parse_duration)
-    if grace < _SHORTEST_SAFE_GRACE and not given.is_on_command_line("grace"):
+    return _guarded_grace(given, "grace", _SHORTEST_SAFE_GRACE)
+
+
+def _dropped_grace(given: Given, is_wanted: bool | None) -> timedelta | None:
+    """None where nothing of dropped tables is to be collected."""
+    grace = _guarded_grace(given, "dropped_grace", _SHORTEST_SAFE_DROPPED_GRACE)
+    if is_wanted is None:
+        is_wanted = given.switch("collect_dropped")
+        if given.is_on_command_line("dropped_grace") and not is_wanted:
+            raise ConfigError(
+                "--dropped-grace says how long dropped tables stay, and without --collect-dropped they stay for good. "
+                "Nothing was touched. Give both, or none.",
+                kind="no-collect-dropped",
+            )
+    return grace if is_wanted else None
+
+
+def _guarded_grace(given: Given, name: str, shortest: timedelta) -> timedelta:
+    grace = given.must_read(name, parse_duration)
+    if grace < shortest and not given.is_on_command_line(name):
         raise ConfigError(
-            f"{given.where('grace')}: a grace period below {format_duration(_SHORTEST_SAFE_GRACE)} works on the "
+            f"{given.where(name)}: a grace period below {format_duration(shortest)} works on the "
             "command line only, because it lowers a guard. Nothing was touched.",
             kind="command-line-only",
         )

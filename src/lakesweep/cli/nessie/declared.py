@@ -15,7 +15,10 @@ OptionGroup = Literal[
     "jdbc",
     "zone",
     "nessie",
+    "cutoffs",
     "mark",
+    "dropped",
+    "dropped_grace",
     "id",
     "sweep",
     "files",
@@ -147,7 +150,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "default_cutoff",
-        "mark",
+        "cutoffs",
         f"Cut-off policy of references that no --cutoff matches: {_POLICY}.",
         short="-c",
         metavar="POLICY",
@@ -155,7 +158,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "cutoff",
-        "mark",
+        "cutoffs",
         "Cut-off policy of the references whose whole name matches a regular expression; the first match counts; may "
         "be repeated.",
         kind="pairs",
@@ -164,7 +167,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "cutoff_ref_time",
-        "mark",
+        "cutoffs",
         "Time from which durations count back. [default: now]",
         short="-R",
         metavar="TIME",
@@ -177,16 +180,33 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "identify_parallelism",
-        "mark",
+        "cutoffs",
         "References that are walked at the same time.",
         metavar="N",
         default="4",
     ),
     Option(
         "keep_state_at_cutoff",
-        "mark",
+        "cutoffs",
         "With a cut-off in time, what was current at that moment is live too.",
         kind="switch",
+        prefix=OURS,
+    ),
+    Option(
+        "collect_dropped",
+        "dropped",
+        "The sweep of this set also collects tables that no reference has had for --dropped-grace, locations that tables "
+        "have left, and places that write.data.path and its kin name. Works on the command line only.",
+        kind="switch",
+        prefix=COMMAND_LINE_ONLY,
+    ),
+    Option(
+        "dropped_grace",
+        "dropped_grace",
+        "How long a dropped table stays, counted from when it left the last cut-off; files written there within that time "
+        "stay, too. Below the default it works on the command line only.",
+        metavar="DURATION",
+        default="30d",
         prefix=OURS,
     ),
     Option(

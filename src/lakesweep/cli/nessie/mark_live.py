@@ -13,6 +13,7 @@ from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.telling import identify_line
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars
+from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 
@@ -29,7 +30,7 @@ __all__ = ["mark_into", "mark_live", "marked_lines"]
 SCHEMA = "lakesweep.nessie-marked/1"
 
 
-@nessie_command("storage", "jdbc", "zone", "nessie", "mark")
+@nessie_command("storage", "jdbc", "zone", "nessie", "cutoffs", "mark", "dropped", "dropped_grace")
 def mark_live(*, given: Given, settings: Settings) -> None:
     """Store what is live (also: identify, mark).
 
@@ -82,13 +83,16 @@ def marked_lines(marked: Marked) -> list[str]:
     lines = [
         f"{marked.commits_read:,} commits read, {marked.references:,} live contents stored",
     ]
-    if marked.dropped:
-        lines.append(
-            f"{len(marked.dropped):,} tables and views are dropped on every reference; their files are never deleted here:"
-        )
-        lines += [f"  {'.'.join(table.content_key)}" for table in marked.dropped[:5]]
-        if len(marked.dropped) > 5:
-            lines.append(f"  … and {len(marked.dropped) - 5} more")
+    for is_collected, what in (
+        (False, "are dropped on every reference; their files stay:"),
+        (True, "are dropped on every reference, and a sweep of this set collects their files:"),
+    ):
+        names = [".".join(t.content_key) for t in marked.dropped if t.is_collected is is_collected]
+        if names:
+            lines.append(f"{len(names):,} tables and views {what}")
+            lines += [f"  {name}" for name in names[:5]]
+        if len(names) > 5:
+            lines.append(f"  … and {len(names) - 5} more")
     if marked.others:
         kinds = ", ".join(sorted({other.kind for other in marked.others}))
         lines.append(f"{len(marked.others):,} contents of other kinds are protected: {kinds}")
@@ -109,6 +113,8 @@ def _document(marked: Marked) -> dict[str, object]:
                 "content_key": list(table.content_key),
                 "content_type": table.content_type.value,
                 "metadata_location": table.metadata_location,
+                "last_seen": format_time(table.last_seen) if table.last_seen else None,
+                "is_collected": table.is_collected,
             }
             for table in marked.dropped
         ],

@@ -22,6 +22,13 @@ _NEWEST_TABLE_VERSION = 3
 _NEWEST_VIEW_VERSION = 1
 # How many files a snapshot has, in its summary.
 _TOTALS = ("total-data-files", "total-delete-files")
+# Properties by which writers put files elsewhere than below the table's location.
+_WRITE_PATHS = (
+    "write.data.path",
+    "write.metadata.path",
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class TableMetadata:
     snapshots: tuple[SnapshotFiles, ...]
     statistics: tuple[str, ...]  # statistics files of all listed snapshots, those of partitions too
     metadata_log: tuple[str, ...]  # earlier metadata files
+    write_paths: tuple[str, ...] = ()  # folders that its properties send writers to
 
     def snapshot(self, snapshot_id: int) -> SnapshotFiles | None:
         """The snapshot of this id, if the metadata lists it."""
@@ -96,6 +104,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
         if "view-uuid" in document or "last-column-id" not in document:
             raise metadata_error("it is not the metadata of a table")
         current = document.number_or_none("current-snapshot-id")
+        properties = document.texts_by_name("properties")
         return TableMetadata(
             format_version=version,
             uuid=document.text("table-uuid")
@@ -112,6 +121,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
             metadata_log=tuple(
                 one.text("metadata-file") for one in document.documents("metadata-log")
             ),
+            write_paths=_distinct(properties[n] for n in _WRITE_PATHS if properties.get(n)),
         )
 
 

@@ -30,6 +30,7 @@ from lakesweep.runs.nessie.records import (
     new_record,
     save_record,
     with_notices,
+    with_places,
     with_sweep,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
@@ -74,7 +75,7 @@ def delete_deferred(
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
     record = new_record(context, live_set, facts, FLOW, cutoff).noted(*notes)
     found = read_grounds(context, live_set, facts, request)
-    record = with_notices(record, found.grounds.live)
+    record = with_places(with_notices(record, found.grounds.live), found.collected)
     folder = SetFolder(live_set.id)
     purpose = f"deferred deletes of {live_set.id}"
     swept = Swept()
@@ -120,7 +121,7 @@ def delete_deferred(
             context=context,
             live_set_id=live_set.id,
             parts=parts,
-            protection=lambda others: found.grounds.protection(tables, others),
+            protection=lambda now: found.grounds.protection(tables, now.others, now.files),
             cutoff=cutoff,
             references=found.references(),
             catalog=catalog,

@@ -50,6 +50,7 @@ from lakesweep.runs.nessie.records import (
     new_record,
     save_record,
     with_notices,
+    with_places,
     with_sweep,
     with_verdicts,
 )
@@ -175,12 +176,10 @@ class _Expiry:
         found = read_grounds(self._context, self._live_set, self._facts, self._request)
         self._is_place_checked = True
         self._record = with_notices(self._record, found.grounds.live)
+        self._record = with_places(self._record, found.collected)
         self._context.live_sets.add_base_locations(
             self._live_set.id,
-            (
-                (owner, f"{base.rstrip('/')}/")
-                for owner, base in found.grounds.live.base_locations()
-            ),
+            ((owner, f"{base.rstrip('/')}/") for owner, base in found.grounds.base_locations()),
         )
         return found
 
@@ -362,7 +361,7 @@ class _Expiry:
             context=context,
             live_set_id=self._live_set.id,
             parts=parts,
-            protection=lambda others: found.grounds.protection(tables, others),
+            protection=lambda now: found.grounds.protection(tables, now.others, now.files),
             cutoff=self._cutoff,
             references=references,
             catalog=catalog,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.live_sets import OtherContent
@@ -13,7 +14,7 @@ from lakesweep.runs.nessie.live_files import LiveFiles
 from lakesweep.runs.nessie.work.listing import ICEBERG, FoundTable
 from lakesweep.runs.nessie.work.places import location_of, table_folder, without_links
 from lakesweep.runs.nessie.work.problems import Problem
-from lakesweep.runs.nessie.work.protection import FolderIndex
+from lakesweep.runs.nessie.work.protection import OLD_ONLY, FolderIndex
 from lakesweep.runs.nessie.work.references import LIVE, NamedFiles
 from lakesweep.runs.nessie.work.verdicts import DROPPED_TABLE
 
@@ -29,6 +30,25 @@ class BaseFolder:
 
     spelled: str
     location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder beside live base locations whose files may go, once they are older than the grace of dropped tables."""
+
+    folder: BaseFolder
+    what: str
+    owners: frozenset[str]  # content ids
+    is_written: bool = False  # a live table may write there
+
+    @property
+    def uris(self) -> tuple[str, str]:
+        """As its table spells it, and where it really lies."""
+        return self.folder.spelled, self.folder.location.uri
+
+    @property
+    def folded(self) -> set[str]:
+        return {fold(uri) for uri in self.uris}
 
 
 def find_base_folders(live: LiveFiles) -> tuple[list[BaseFolder], list[Problem]]:
@@ -64,33 +84,52 @@ def outermost(folders: Iterable[Location]) -> list[Location]:
 class Grounds:
     """All that decides by folders: bases to judge, and what in them is not ours."""
 
-    bases: Sequence[BaseFolder]
+    bases: Sequence[BaseFolder]  # those of live contents, and the places that are collected
     live: LiveFiles
-    dropped: LiveFiles
+    dropped: LiveFiles  # of tables whose files stay
     others: Sequence[OtherContent]
     given_up: Sequence[str]  # locations that contents given up could own
+    places: Sequence[Place] = ()
+    old_until: datetime | None = None  # what is later in a place stays
 
     def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
         """Those of other formats, and Iceberg tables and views that no live content knows."""
-        known = {fold(uri) for base in self.bases for uri in (base.spelled, base.location.uri)}
-        known |= {fold(uri) for uri in _real(self._known_tables())}
+        # In a folder that writers are sent to, a table's metadata may be anybody's.
+        written = {place.folder for place in self.places if place.is_written}
+        bases = [base for base in self.bases if base not in written]
+        known = {fold(uri) for base in bases for uri in (base.spelled, base.location.uri)}
+        known |= {fold(uri) for uri in real_places(self._known_tables())}
         return sorted(t for t in tables_seen if t.kind != ICEBERG or fold(t.folder) not in known)
 
     def protection(
-        self, tables_seen: Iterable[FoundTable] = (), others_now: Iterable[OtherContent] = ()
+        self,
+        tables_seen: Iterable[FoundTable] = (),
+        others_now: Iterable[OtherContent] = (),
+        live_now: LiveFiles | None = None,
     ) -> FolderIndex:
-        """The index by which files are judged; `tables_seen` are folders that look like a table's."""
+        """The index by which files are judged; `tables_seen` are folders that look like a table's.
+
+        `others_now` and `live_now` are of contents that became live since the mark.
+        """
         bases = [uri for base in self.bases for uri in (base.spelled, base.location.uri)]
         unknown = self.unknown_tables(tables_seen)
         folded_bases = {fold(uri) for uri in bases}
-        dropped = [uri for uri in _real(self._dropped_tables()) if fold(uri) not in folded_bases]
-        given_up = list(_real(self.given_up))
+        dropped = [
+            uri for uri in real_places(self._dropped_tables()) if fold(uri) not in folded_bases
+        ]
+        given_up = list(real_places(self.given_up))
+        new = self._new_folders(live_now) if live_now is not None and self.places else set()
         return FolderIndex.of(
             [
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
                 *((uri, GIVEN_UP) for uri in given_up),
                 *((uri, DROPPED_TABLE) for uri in dropped),
                 *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind == ICEBERG),
+                *(
+                    (uri, DROPPED_TABLE if _overlap(place.folded, new) else OLD_ONLY)
+                    for place in self.places
+                    for uri in place.uris
+                ),
                 *((uri, "") for uri in bases),
             ],
             overruling=[
@@ -99,24 +138,36 @@ class Grounds:
                     for uri in given_up
                     for inner in ("data", "metadata")
                 ),
-                *((uri, OTHER_KIND) for uri in _real(other_folders([*self.others, *others_now]))),
+                *(
+                    (uri, OTHER_KIND)
+                    for uri in real_places(other_folders([*self.others, *others_now]))
+                ),
                 # Their logs may name any file below their folder, also one below an Iceberg table's.
                 *((t.folder, f"of a {t.kind} table") for t in unknown if t.kind != ICEBERG),
             ],
             elsewhere=OUTSIDE,
+            old_until=self.old_until,
         )
+
+    def _new_folders(self, now: LiveFiles) -> set[str]:
+        """Folded folders of tables that the mark did not know there."""
+        known = {fold(uri) for uri in real_places(self.live.bases)}
+        folders = {*now.bases, *(table_folder(source) for source in now.owners)}
+        return {fold(uri) for uri in real_places(folders)} - known
+
+    def base_locations(self) -> Iterator[tuple[str, str]]:
+        """(content id, place) of all that is listed."""
+        yield from self.live.base_locations()
+        for place in self.places:
+            yield from ((owner, place.folder.spelled) for owner in sorted(place.owners))
 
     def overlaps_a_base(self, base: str) -> bool:
         """Whether a folder lies in a base location, is one, or holds one."""
         try:
-            folded = [fold(uri) for uri in _real([base])]
+            folded = [fold(uri) for uri in real_places([base])]
         except FormatError:
             return False
-        return any(
-            is_below(mine, own) or is_below(own, mine)
-            for mine in folded
-            for own in (fold(b.location.uri) for b in self.bases)
-        )
+        return _overlap(folded, {fold(base.location.uri) for base in self.bases})
 
     def _known_tables(self) -> Iterator[str]:
         yield from (table_folder(source) for source in self.live.owners)
@@ -152,7 +203,12 @@ def named_files(label: str, others: Iterable[OtherContent]) -> NamedFiles | None
     return NamedFiles(label, tuple(sorted(named)), LIVE) if named else None
 
 
-def _real(uris: Iterable[str]) -> Iterator[str]:
+def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
+    """Whether a folded folder of the one side lies in one of the other side, is one, or holds one."""
+    return any(is_below(a, b) or is_below(b, a) for a in some for b in others)
+
+
+def real_places(uris: Iterable[str]) -> Iterator[str]:
     """Each URI that names a place, and where it really lies, if that is elsewhere."""
     for uri in uris:
         try:

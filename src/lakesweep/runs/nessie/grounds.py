@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.head_contents import HeadContents
-from lakesweep.domain.live_sets import LiveSet, LiveSetStatus, MarkFacts
+from lakesweep.domain.live_sets import DroppedTable, LiveSet, LiveSetStatus, MarkFacts
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import ConfigError
+from lakesweep.runs.nessie.collected_places import (
+    CollectedPlaces,
+    claims_of,
+    find_collected_places,
+)
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.folders import Grounds, find_base_folders, named_files
 from lakesweep.runs.nessie.live_files import (
     LiveFiles,
     name_owners,
     read_live_files,
+    states_of,
 )
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.nessie.work.collected import find_collected
@@ -44,6 +51,7 @@ class LiveGrounds:
     states: Sequence[DistinctContent]
     grounds: Grounds
     heads: HeadContents | None  # None: nobody knows which contents are at heads
+    collected: CollectedPlaces | None = None  # None: nothing of dropped tables is collected
 
     @property
     def known(self) -> set[tuple[str, int]]:
@@ -83,10 +91,33 @@ def read_grounds(
         others=facts.others if facts is not None else (),
         given_up=given_up,
     )
-    if facts is not None and facts.dropped:
-        grounds = _with_dropped(context, grounds, facts)
+    kept = facts.dropped if facts is not None else ()
+    collected = None
+    if facts is not None and facts.dropped_grace is not None:
+        old_until = live_set.created - facts.dropped_grace
+        collected = collected_places(context, grounds, facts.dropped, old_until)
+        kept = tuple(t for t in kept if t.content_id in collected.kept_tables)
+        grounds = replace(
+            grounds,
+            bases=[*bases, *(place.folder for place in collected.places)],
+            places=collected.places,
+            old_until=old_until,
+        )
+    if kept:
+        grounds = _with_dropped(context, grounds, kept)
     _refuse_own_files_below(context, grounds)
-    return LiveGrounds(states, grounds, heads)
+    return LiveGrounds(states, grounds, heads, collected)
+
+
+def collected_places(
+    context: NessieContext,
+    grounds: Grounds,
+    dropped: Sequence[DroppedTable],
+    old_until: datetime,
+) -> CollectedPlaces:
+    """What a mark with --collect-dropped lets go beside the live base locations of `grounds`."""
+    claims = claims_of(grounds.others, grounds.given_up)
+    return find_collected_places(context, grounds.live, grounds.bases, dropped, claims, old_until)
 
 
 def refuse_problems(
@@ -203,16 +234,14 @@ def _locations_given_up(
     return tuple(sorted(folders))
 
 
-def _with_dropped(context: NessieContext, grounds: Grounds, facts: MarkFacts) -> Grounds:
-    states = [
-        DistinctContent(t.content_id, t.content_type, t.metadata_location, t.snapshot_id)
-        for t in facts.dropped
-    ]
+def _with_dropped(
+    context: NessieContext, grounds: Grounds, kept: Sequence[DroppedTable]
+) -> Grounds:
     # What can't be read of a dropped table was purged with it: nothing is known, and its folder is protected all the same.
     dropped = read_live_files(
-        context, states, all_snapshots=True, is_of_interest=grounds.overlaps_a_base
+        context, states_of(kept), all_snapshots=True, is_of_interest=grounds.overlaps_a_base
     )
-    return Grounds(grounds.bases, grounds.live, dropped, grounds.others, grounds.given_up)
+    return replace(grounds, dropped=dropped)
 
 
 def _refuse_own_files_below(context: NessieContext, grounds: Grounds) -> None:

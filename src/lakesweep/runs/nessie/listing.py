@@ -11,6 +11,7 @@ from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.nessie.context import NessieContext
+from lakesweep.runs.nessie.work.folder_sums import SUM_SCHEMA, FolderSum, sum_folders
 from lakesweep.runs.nessie.work.listing import (
     DELTA,
     HUDI,
@@ -69,6 +70,19 @@ def list_base_folders(context: NessieContext, roots: Sequence[Location], folder:
             kind="not-conserved",
         )
     return listed
+
+
+def sum_up_folders(
+    context: NessieContext, folders: Sequence[Location]
+) -> dict[Location, FolderSum]:
+    """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
+    tasks = tasks_for(len(folders), context.engine.slots, at_most=context.most_tasks, waves=4)
+    work = partial(sum_folders, context.lake)
+    pieces = [Prefix(folder) for folder in folders]
+    rows = context.engine.collect(Scatter(pieces, work, SUM_SCHEMA, tasks)).to_pylist()
+    found = {row["folder"]: FolderSum.of_row(row) for row in rows}
+    # One that has no row was not looked at, and a key error stops the run.
+    return {folder: found[folder.uri] for folder in folders}
 
 
 def _cut(context: NessieContext, roots: Sequence[Location]) -> list[Prefix]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
-from lakesweep.domain.live_sets import ContentKind
+from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
 from lakesweep.formats.iceberg.manifests import Promised
 from lakesweep.runs.nessie.context import NessieContext
@@ -39,6 +39,10 @@ class LiveFiles:
     earlier: dict[str, set[str]] = field(
         default_factory=dict
     )  # folders in which these tables kept metadata before → metadata files
+    write_paths: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # folders that these tables' properties send writers to → metadata files
+    logged: set[str] = field(default_factory=set)  # earlier metadata files in other folders, or all
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
     totals: dict[str, int] = field(default_factory=dict)  # manifest list → files promised
@@ -96,13 +100,15 @@ def read_live_files(
     *,
     all_snapshots: bool,
     is_of_interest: Callable[[str], bool] | None = None,
+    name_logs: bool = False,
 ) -> LiveFiles:
     """Read metadata files and manifest lists. What can't be read is a problem of the result, not an error yet.
 
-    `is_of_interest` is asked of every base location before the manifest lists are read.
+    `is_of_interest` is asked of every base location before the manifest lists are read. `name_logs` finds all
+    earlier metadata files that each metadata file lists.
     """
     live = LiveFiles()
-    items = _items(states, live, all_snapshots)
+    items = _items(states, live, all_snapshots, name_logs)
     with context.phases.phase("metadata") as step:
         for row in _rows(context, items, partial(read_metadata, context.lake)):
             _take_metadata_row(live, row)
@@ -125,6 +131,14 @@ def read_live_files(
     return live
 
 
+def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
+    """Dropped tables as they were put last."""
+    return [
+        DistinctContent(t.content_id, t.content_type, t.metadata_location, t.snapshot_id)
+        for t in tables
+    ]
+
+
 def name_owners(
     context: NessieContext, live: LiveFiles, bad: Mapping[str, Unreadable]
 ) -> list[Problem]:
@@ -139,7 +153,7 @@ def name_owners(
 
 
 def _items(
-    states: Iterable[DistinctContent], live: LiveFiles, all_snapshots: bool
+    states: Iterable[DistinctContent], live: LiveFiles, all_snapshots: bool, name_logs: bool
 ) -> list[MetadataItem]:
     kinds: dict[str, ContentKind] = {}
     snapshots: dict[str, set[int]] = {}
@@ -148,7 +162,11 @@ def _items(
         kinds[location] = kind
         snapshots.setdefault(location, set()).add(snapshot_id)
     return [
-        MetadataItem(location, kinds[location], tuple(sorted(snapshots[location])), all_snapshots)
+        MetadataItem(
+            *(location, kinds[location], tuple(sorted(snapshots[location]))),
+            all_snapshots=all_snapshots,
+            name_log=name_logs,
+        )
         for location in sorted(kinds)
     ]
 
@@ -160,6 +178,10 @@ def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
             live.bases.setdefault(value, set()).add(source)
         case named.EARLIER:
             live.earlier.setdefault(value, set()).add(source)
+        case named.WRITE_PATH:
+            live.write_paths.setdefault(value, set()).add(source)
+        case named.LOGGED:
+            live.logged.add(value)
         case named.MANIFEST_LIST:
             live.lists.setdefault(value, set()).add(source)
             if row["count"] is not None:

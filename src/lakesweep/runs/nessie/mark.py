@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.dropped import CollectDropped
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.cutoff_policies import CutoffPolicies
@@ -64,6 +65,7 @@ def mark_live(
                 client,
                 request.policies,
                 keep_state_at_cutoff=request.keep_state_at_cutoff,
+                collect_dropped=_collect_dropped(request, created),
                 parallelism=request.parallelism,
             )
             stored = live_sets.add_contents(live_set_id, found.references)
@@ -82,6 +84,7 @@ def mark_live(
             others=found.others,
             dropped=found.dropped,
             head_contents=HeadContents.of(found.head_locations),
+            dropped_grace=request.dropped_grace,
         )
         finished = clock()
         live_sets.finish_identify(live_set_id, finished, facts)
@@ -98,6 +101,13 @@ def mark_live(
         dropped=found.dropped,
         others=found.others,
     )
+
+
+def _collect_dropped(request: MarkRequest, created: datetime) -> CollectDropped | None:
+    if request.dropped_grace is None:
+        return None
+    # A reference time that lies ahead must not make tables look as if they had been gone for longer.
+    return CollectDropped(min(request.reference_time, created), request.dropped_grace)
 
 
 def _refuse_unmatched(client: NessieClient, policies: CutoffPolicies) -> None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakesweep.domain.cutoff_policies import parse_policies
-from lakesweep.domain.live_sets import LiveSet, MarkFacts
+from lakesweep.domain.live_sets import DroppedTable, LiveSet, MarkFacts
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError, ObjectNotFoundError
+from lakesweep.runs.nessie.collected_places import CollectedPlaces
 from lakesweep.runs.nessie.context import NessieContext, SetFolder
 from lakesweep.runs.nessie.judging import Judged
 from lakesweep.runs.nessie.live_files import LiveFiles
@@ -38,13 +39,22 @@ def new_record(
         rules=_policies(facts),
     )
     record = record.noted(*_read_twice(facts))
-    if facts is not None and facts.dropped:
-        tables = [".".join(t.content_key) for t in facts.dropped]
+    tables = [".".join(t.content_key) for t in _kept_for_good(facts)]
+    if tables:
         shown = ", ".join(tables[:20]) + (", …" if len(tables) > 20 else "")
         record = record.noted(
             f"{len(tables)} tables were dropped on every reference, and their files stay: {shown}"
         )
     return record
+
+
+def _kept_for_good(facts: MarkFacts | None) -> list[DroppedTable]:
+    return [t for t in facts.dropped if not t.is_collected] if facts is not None else []
+
+
+def with_places(record: RunRecord, collected: CollectedPlaces | None) -> RunRecord:
+    """The record with what is collected beside live base locations, and what of it stays."""
+    return record.noted(*collected.notes()) if collected is not None else record
 
 
 def with_verdicts(

@@ -10,6 +10,7 @@ from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.runs.request import DEFAULT_MAX_DELETE_SHARE
 
 GRACE = timedelta(hours=24)
+DROPPED_GRACE = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class MarkRequest:
     default_policy: str
     policy_texts: tuple[tuple[str, str], ...]
     keep_state_at_cutoff: bool = False
+    dropped_grace: timedelta | None = None  # None: nothing of dropped tables is collected
     parallelism: int = 4
 
 

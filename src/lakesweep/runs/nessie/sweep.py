@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from lakesweep.domain.live_sets import LiveSet, LiveSetId, OtherContent
+from lakesweep.domain.live_sets import LiveSet, LiveSetId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
@@ -70,9 +70,7 @@ class FileSweep:
     context: NessieContext
     live_set_id: LiveSetId
     parts: Sequence[Part]
-    protection: Callable[
-        [Sequence[OtherContent]], FolderIndex
-    ]  # told of contents of other kinds seen now
+    protection: Callable[[NewlyLive], FolderIndex]  # told of contents seen now
     cutoff: datetime
     references: Sequence[ReferenceItem]  # empty where the parts have just been judged by them
     catalog: CatalogNow | None
@@ -91,7 +89,7 @@ class FileSweep:
             read_at = self.lease.renew()
             self.compare_clocks()
             now = self._ask_again()
-            protection = self.protection(now.others)
+            protection = self.protection(now)
             parts = self._authorise(swept, now, protection, is_first=is_first)
             is_first = False
             if not parts:

@@ -159,7 +159,9 @@ def test_a_renamed_table_is_one_table_and_a_dropped_one_is_named():
     nessie.commit("main", deletes=[U])
     assert run(nessie).dropped == ()
     found = run(nessie, "1")
-    assert found.dropped == (DroppedTable(gone, U, ContentKind.ICEBERG_TABLE, place(2, "u"), 2),)
+    dropped_at = nessie.state.commits[nessie.heads()["main"]].time
+    kind = ContentKind.ICEBERG_TABLE
+    assert found.dropped == (DroppedTable(gone, U, kind, place(2, "u"), 2, dropped_at),)
     assert [r.content_key for r in found.references] == [("db", "new")]
 
 

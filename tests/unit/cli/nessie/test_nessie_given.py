@@ -47,6 +47,8 @@ NESSIE_GC = {
     "--with-base-locations": ("-B", None),
 }
 OURS = {
+    "--collect-dropped",
+    "--dropped-grace",
     *("--keep-state-at-cutoff", "--keep-all-snapshots", "--grace", "--give-up", "--no-reverify"),
     *("--max-delete-share", "--confirm", "--work-location", "--catalog-moved"),
 }

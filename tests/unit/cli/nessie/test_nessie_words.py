@@ -21,7 +21,7 @@ def parse(*words: str) -> dict[str, Any]:
     @app.callback()
     def group() -> None: ...
 
-    @nessie_command("jdbc", "nessie", "mark", "sweep", "keep")
+    @nessie_command("jdbc", "nessie", "cutoffs", "mark", "sweep", "keep")
     def command(*, given: Given, settings: object) -> None:
         seen["cutoff"] = given.pairs("cutoff")
         seen["properties"] = given.pairs("jdbc_properties")

@@ -74,7 +74,7 @@ def read_candidates(
 def _rows(batch: pa.RecordBatch, protection: FolderIndex) -> pa.RecordBatch:
     uris = batch.column("uri")
     hashes, is_sound = hash_listed_files(uris)
-    words = protection.words_for(uris)
+    words = protection.words_for(uris, batch.column("last_modified"))
     if not is_sound.all():
         words = pc.if_else(pa.array(is_sound), words, pa.scalar(NOT_UNDERSTOOD))
     return pa.RecordBatch.from_arrays([*batch.columns, pa.array(hashes), words], schema=ROW_SCHEMA)

@@ -65,7 +65,8 @@ class FileDeletion:
         by_folder: dict[Location, dict[int, ObjectInfo]] = {}
         uris, sizes, times, etags = (column.to_pylist() for column in rows.columns)
         # The last look at each file: whatever the plan says, nothing outside the base locations is deleted.
-        words = self.protection.words_for(pa.array(uris, pa.string())).to_pylist()
+        names, modified = (rows.column(name).combine_chunks() for name in ("uri", "last_modified"))
+        words = self.protection.words_for(names, modified).to_pylist()
         for number, (uri, word) in enumerate(zip(uris, words, strict=True)):
             if word:
                 outcomes[number] = (deleting.PROTECTED, word)

@@ -82,9 +82,7 @@ def list_folders(
     untouchable: list[str] = []
     for prefix in prefixes:
         seen = _Seen()
-        store = lake.open(prefix.folder)
-        batches = store.list() if prefix.recursive else iter([store.list_folder().objects])
-        for batch in batches:
+        for batch in _pages(lake, prefix):
             seen.objects += batch.num_rows
             seen.bytes += sum_of(batch, "size")
             files = _candidates(prefix.folder, batch, seen, untouchable)
@@ -106,6 +104,22 @@ def list_folders(
     yield pa.RecordBatch.from_pylist(
         [dict(zip(LISTED_SCHEMA.names, row, strict=True)) for row in rows], schema=LISTED_SCHEMA
     )
+
+
+def listed_files(lake: Lake, prefix: Prefix) -> Iterator[pa.RecordBatch]:
+    """Every file of a prefix that could be deleted, in batches of FILE_SCHEMA."""
+    for batch in _pages(lake, prefix):
+        yield _candidates(prefix.folder, batch, _Seen(), [])
+
+
+def is_metadata_file(uris: pa.Array) -> pa.Array:
+    """Which of these files are called like the metadata of an Iceberg table or view."""
+    return pc.match_substring(uris, _FILES_OF_TABLES[ICEBERG][0])
+
+
+def _pages(lake: Lake, prefix: Prefix) -> Iterator[pa.RecordBatch]:
+    store = lake.open(prefix.folder)
+    return store.list() if prefix.recursive else iter([store.list_folder().objects])
 
 
 def _candidates(

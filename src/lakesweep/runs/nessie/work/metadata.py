@@ -19,7 +19,8 @@ from lakesweep.formats.iceberg.metadata import (
 from lakesweep.runs.nessie.work.places import Lake, Unreadable, table_folder
 
 # What a row of a work function says of the file `source`.
-BASE, EARLIER = "base", "earlier folder"
+BASE, EARLIER, WRITE_PATH = "base", "earlier folder", "write path"
+LOGGED = "earlier metadata file"
 MANIFEST_LIST, MANIFEST, FILE = "manifest list", "manifest", "file"
 PROBLEM, MISSING, NOTICE = "problem", "missing", "notice"
 
@@ -49,6 +50,7 @@ class MetadataItem:
     kind: ContentKind
     snapshot_ids: tuple[int, ...]
     all_snapshots: bool = False
+    name_log: bool = False  # name all earlier metadata files, and not just those in other folders
 
 
 def read_metadata(lake: Lake, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
@@ -76,6 +78,12 @@ def _name_files(item: MetadataItem, data: bytes, counted: _LiveEntries, rows: _R
     rows.add(item.location, BASE, metadata.location)
     for folder in sorted({table_folder(path) for path in metadata.metadata_log}):
         rows.add(item.location, EARLIER, folder)
+    own = table_folder(item.location)
+    for path in metadata.metadata_log:
+        if item.name_log or table_folder(path) != own:
+            rows.add(item.location, LOGGED, path)
+    for path in metadata.write_paths:
+        rows.add(item.location, WRITE_PATH, path)
     snapshots: dict[int, SnapshotFiles] = {}
     for snapshot_id in item.snapshot_ids:
         files = files_of(metadata, snapshot_id, all_snapshots=item.all_snapshots)

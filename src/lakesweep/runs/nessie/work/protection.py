@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 
 import pyarrow as pa
@@ -14,6 +15,9 @@ from lakesweep.errors import FormatError
 
 # Said of a listed name that may mean another place: nobody's to delete.
 NOT_UNDERSTOOD = "name not understood"
+# Said of a folder in which files may go that are old enough, and of the others there.
+OLD_ONLY = "old files only"
+TOO_NEW = "written within the grace of dropped tables"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,7 @@ class FolderIndex:
         default_factory=dict
     )  # hold for all below, whatever is said of folders inside
     elsewhere: str = ""  # the word for files in no folder of the index
+    old_until: datetime | None = None  # inclusive; where OLD_ONLY is said, later files are TOO_NEW
 
     @classmethod
     def of(
@@ -33,9 +38,10 @@ class FolderIndex:
         *,
         overruling: Iterable[tuple[str, str]] = (),
         elsewhere: str = "",
+        old_until: datetime | None = None,
     ) -> FolderIndex:
         """From (URI, word); the first word for a folder stays."""
-        return cls(_folded(words), _folded(overruling), elsewhere)
+        return cls(_folded(words), _folded(overruling), elsewhere, old_until)
 
     def word_for(self, uri: str) -> str:
         """What is said of a place: by an overruling folder around it, else by the innermost one."""
@@ -52,13 +58,20 @@ class FolderIndex:
             folded = folded.rpartition("/")[0]
         return self.elsewhere if nearest is None else nearest
 
-    def words_for(self, uris: pa.Array) -> pa.Array:
-        """`word_for` of many files at once: files of one folder share the answer."""
+    def words_for(self, uris: pa.Array, modified: pa.Array) -> pa.Array:
+        """What is said of many files, by their folders and times; empty for those that may go."""
         word = lru_cache(maxsize=None)(self.word_for)
         folders = pc.replace_substring_regex(uris, r"/[^/]*$", "")
         encoded = folders.dictionary_encode()
         words = pa.array([word(folder) for folder in encoded.dictionary.to_pylist()], pa.string())
-        return words.take(encoded.indices)
+        return self._by_age(words.take(encoded.indices), modified)
+
+    def _by_age(self, words: pa.Array, modified: pa.Array) -> pa.Array:
+        by_age = pc.equal(words, OLD_ONLY)
+        if self.old_until is None or not pc.any(by_age).as_py():
+            return words
+        is_old = pc.less_equal(modified, pa.scalar(self.old_until)).fill_null(False)
+        return pc.if_else(by_age, pc.if_else(is_old, "", TOO_NEW), words)
 
 
 def _folded(words: Iterable[tuple[str, str]]) -> dict[str, str]:

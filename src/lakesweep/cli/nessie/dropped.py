@@ -1,0 +1,99 @@
+"""`lakesweep nessie dropped`: tables that no reference has any more, with what is left of their files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.asking import mark_request, nessie_client, shown_zone
+from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.options import nessie_command
+from lakesweep.cli.nessie.stores import opened_live_sets
+from lakesweep.cli.nessie.sweeping import opened_context
+from lakesweep.cli.nessie.working import file_access, lasting_location
+from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.cli.running import on_spark
+from lakesweep.errors import foreign_errors_as_ours
+from lakesweep.progress import human_bytes
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from lakesweep.cli.nessie.parsing import ShownZone
+    from lakesweep.runs.nessie.dropped import DroppedList, ListedTable
+    from lakesweep.settings.values import Settings
+
+__all__ = ["dropped"]
+
+_HEAD = ("table", "last seen", "files", "size", "oldest file", "newest file", "collectable")
+
+
+@nessie_command(
+    *("zone", "nessie", "cutoffs", "dropped_grace", "files", "work"),
+    more=("spark", "storage", "output"),
+)
+@on_spark
+def dropped(*, given: Given, settings: Settings) -> None:
+    """List dropped tables.
+
+    Tables and views that no reference has within its cut-off: until when one had them, and how many files of what size
+    and age lie in their locations, by the store. It says whether --collect-dropped would collect them now, and why not.
+    Nothing is deleted or stored.
+    """
+    from lakesweep.runs.nessie.dropped import list_dropped
+
+    zone = shown_zone(given)
+    request = mark_request(given, collects_dropped=True)
+    settings, _ = file_access(given, settings)
+    with (
+        foreign_errors_as_ours("Nothing was deleted."),
+        nessie_client(given) as client,
+        opened_live_sets(None) as live_sets,
+        opened_context(settings, live_sets, lasting_location(given)) as context,
+    ):
+        context.engine.begin()
+        found = list_dropped(context, client, request)
+    if settings.output.output == "json":
+        print_json(found.as_json())
+        return
+    _show(found, zone)
+
+
+def _show(found: DroppedList, zone: ShownZone) -> None:
+    if found.left:
+        print_table(_HEAD, [_row(one, zone) for one in found.left])
+        print_text("")
+    gone = len(found.tables) - len(found.left)
+    print_text(
+        f"{len(found.left):,} dropped tables and views with files, {gone:,} without any left."
+    )
+    for one in found.left:
+        places = ", ".join(one.locations) or one.table.metadata_location
+        why = f" It stays: {one.why_kept}." if one.why_kept else ""
+        print_text(
+            f"{'.'.join(one.table.content_key)}: {places}, content {one.table.content_id}.{why}"
+        )
+    for place, (what, files) in found.places.items():
+        print_text(
+            f"{place}, {what}: {files.files:,} files, {human_bytes(files.bytes)}; unneeded ones go with --collect-dropped."
+        )
+    if found.unreadable:
+        print_text(f"{found.unreadable:,} live metadata files can't be read: a sweep would refuse.")
+
+
+def _row(one: ListedTable, zone: ShownZone) -> tuple[str, ...]:
+    files = one.files
+    return (
+        ".".join(one.table.content_key),
+        _shown(one.table.last_seen, zone),
+        f"{files.files:,}" if files else "?",
+        human_bytes(files.bytes) if files else "?",
+        _shown(files.oldest if files else None, zone),
+        _shown(files.newest if files else None, zone),
+        "no" if one.why_kept else "now",
+    )
+
+
+def _shown(time: datetime | None, zone: ShownZone) -> str:
+    if time is None:
+        return "?"
+    return time.astimezone(zone.rules).replace(microsecond=0, tzinfo=None).isoformat()
