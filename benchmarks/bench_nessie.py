@@ -29,7 +29,7 @@ import httpx
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.identify import identify
-from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy
 from lakesweep.domain.live_sets import parse_live_set_id
 from lakesweep.testing.servers import NessieServer, PostgresServer

@@ -22,7 +22,7 @@ from lakesweep.formats.ranges import (
 from lakesweep.formats.values import join_value
 from lakesweep.formats.warmup import warm_up_iceberg
 from lakesweep.java import find_java_home
-from lakesweep.storage.s3_scan import scan_rows
+from lakesweep.storage.s3.page_scan import scan_rows
 
 
 def main() -> int:

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import lakesweep
@@ -89,6 +90,28 @@ def imported_names(module: Path) -> Iterator[tuple[str, bool]]:
             if node.module == "lakesweep":
                 for alias in node.names:
                     yield f"lakesweep.{alias.name}", node in for_types
+
+
+def test_no_module_needs_itself_on_the_way() -> None:
+    """Imports make no circle, not even those inside functions or for type checkers."""
+    names = {
+        ".".join(("lakesweep", *module.relative_to(SOURCE).with_suffix("").parts)): module
+        for module in modules()
+    }
+    names = {name.removesuffix(".__init__"): module for name, module in names.items()}
+    graph = {name: _needed_modules(module, set(names)) - {name} for name, module in names.items()}
+    TopologicalSorter(graph).prepare()  # raises where there is a circle, and names it
+
+
+def _needed_modules(module: Path, names: set[str]) -> set[str]:
+    needed = set()
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            needed |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            needed |= inside & names if inside <= names else {str(node.module)}
+    return needed & names
 
 
 def test_imports_follow_the_arrows() -> None:

@@ -26,8 +26,8 @@ from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry
 from lakesweep.storage.cloud_tokens import KeptToken, azure_token
 from lakesweep.storage.own_pages import azure_pages, with_query
 from lakesweep.storage.parallel import ordered_parallel
-from lakesweep.storage.s3_http import Connections
-from lakesweep.storage.s3_pages import Page
+from lakesweep.storage.s3.http import Connections
+from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.translate import (
     NO_CONTAINER,
     connection_errors_translated,

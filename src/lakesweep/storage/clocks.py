@@ -19,7 +19,7 @@ def store_time(store: ObjectStore) -> datetime | None:
     """The date of an answer that changes nothing; None of a store that is not asked over HTTP."""
     root, what = store.root, f"asking {store.root.uri} for the time"
     if root.kind == "s3":
-        from lakesweep.storage.s3_client import s3_client
+        from lakesweep.storage.s3.client import s3_client
 
         query = {"list-type": "2", "max-keys": "1", "prefix": root.key}
         client = s3_client(root.container, store.options)

@@ -26,7 +26,7 @@ from lakesweep.errors import (
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
-from lakesweep.storage.s3_pages import Page
+from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.translate import ODD_KEY, obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,

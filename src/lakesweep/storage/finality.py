@@ -14,7 +14,7 @@ from http.client import HTTPException
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError
 from lakesweep.storage.azure_sign import authorised_get
-from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.store import ObjectStore
 
 __all__ = ["Finality", "Kept", "how_final_are_deletes"]
@@ -59,7 +59,7 @@ def how_final_are_deletes(store: ObjectStore) -> Finality:
 
 
 def _s3_versioning(bucket: str, namespace: str, options: StorageOptions) -> Finality:
-    from lakesweep.storage.s3_client import s3_client
+    from lakesweep.storage.s3.client import s3_client
 
     what = f"reading the versioning of s3://{bucket}"
     reply = s3_client(bucket, options).request("GET", what, query={"versioning": ""})
@@ -79,7 +79,7 @@ def _s3_versioning(bucket: str, namespace: str, options: StorageOptions) -> Fina
 
 def _days_of_old_versions(bucket: str, namespace: str, options: StorageOptions) -> int | None:
     """After how many days a lifecycle rule for all of the namespace removes old versions; None where none is known."""
-    from lakesweep.storage.s3_client import s3_client
+    from lakesweep.storage.s3.client import s3_client
 
     what = f"reading the lifecycle of s3://{bucket}"
     try:

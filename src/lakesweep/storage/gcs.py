@@ -23,7 +23,7 @@ from lakesweep.errors import (
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.cloud_tokens import KeptToken, google_token
 from lakesweep.storage.own_pages import google_pages, with_query
-from lakesweep.storage.s3_pages import Page
+from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 

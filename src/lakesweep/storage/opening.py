@@ -35,7 +35,7 @@ def _backend(root: Location, options: StorageOptions) -> Backend:
         return MemoryBackend(memory_container(root.container), root.key)
     # Clients of remote stores take a moment to import; local work does without them.
     if root.kind == "s3":
-        from lakesweep.storage.s3 import s3_backend
+        from lakesweep.storage.s3.backend import s3_backend
 
         return s3_backend(root, options)
     if root.kind == "azure":

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError
 from lakesweep.storage.retry import Patience
-from lakesweep.storage.s3_pages import Page, read_page_as_xml, relative_key
-from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.s3.pages import Page, read_page_as_xml, relative_key
+from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
 from lakesweep.storage.values import listing_batch
 

@@ -11,7 +11,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError, StorageError, ThrottledError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
-from lakesweep.storage.s3_client import S3Client
+from lakesweep.storage.s3.client import S3Client
 from lakesweep.testing.store_contract import (
     DenialContract,
     FullContract,
@@ -232,7 +232,7 @@ def test_a_page_that_is_not_whole_raises(
 
 def test_large_objects_are_copied_in_parts(server: LoopbackS3, store: ObjectStore) -> None:
     """Above the limit of one copy, parts are copied by range and put together."""
-    from lakesweep.storage.s3_copy import copy_object
+    from lakesweep.storage.s3.copy_object import copy_object
 
     store.write("big", bytes(range(250)) * 100)
     copy_object(
@@ -263,7 +263,8 @@ def test_copy_that_is_refused_for_its_size_is_made_in_parts(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch, is_large: bool
 ) -> None:
     """S3 copies no more than 5 GiB in one request; any other refusal stays one."""
-    from lakesweep.storage import s3, s3_copy
+    from lakesweep.storage.s3 import backend as s3
+    from lakesweep.storage.s3 import copy_object as s3_copy
 
     def refuse(client: S3Client, source: str, target_key: str) -> None:
         raise StorageError("copying failed: 400 InvalidRequest")

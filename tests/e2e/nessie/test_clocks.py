@@ -18,7 +18,7 @@ from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.clocks import store_time
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.opening import open_store
-from lakesweep.storage.s3_client import S3Client
+from lakesweep.storage.s3.client import S3Client
 from lakesweep.testing.nessie_scene import NessieScene
 
 TOO_MUCH = timedelta(minutes=11)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
-from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus
 from lakesweep.domain.location import Location
 from lakesweep.runs.nessie import sweep as sweep_module

@@ -14,7 +14,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions, open_store
 from lakesweep.storage.finality import Kept, how_final_are_deletes
-from lakesweep.storage.s3_client import s3_client
+from lakesweep.storage.s3.client import s3_client
 from lakesweep.testing.servers import AzuriteServer, MinIOServer
 
 pytestmark = pytest.mark.real

@@ -16,7 +16,7 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.storage import StorageOptions
-from lakesweep.storage.s3_client import s3_client
+from lakesweep.storage.s3.client import s3_client
 from lakesweep.testing.servers import MinIOServer
 from lakesweep.testing.user import User
 

@@ -23,7 +23,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]) -> Finality
         return SimpleNamespace(content=answers[name].encode())
 
     client = SimpleNamespace(request=request)
-    monkeypatch.setattr("lakesweep.storage.s3_client.s3_client", lambda bucket, options: client)
+    monkeypatch.setattr("lakesweep.storage.s3.client.s3_client", lambda bucket, options: client)
     store = SimpleNamespace(root=Location.parse("s3://bucket/lake/ns"), options=StorageOptions())
     return how_final_are_deletes(cast("ObjectStore", store))
 

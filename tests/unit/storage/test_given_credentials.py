@@ -15,7 +15,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError, ObjectNotFoundError
 from lakesweep.storage import StorageOptions, open_store
 from lakesweep.storage.clocks import store_time
-from lakesweep.storage.s3_client import S3Client
+from lakesweep.storage.s3.client import S3Client
 
 _ROLE = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleResult><Credentials>
 <AccessKeyId>ASIAROLE</AccessKeyId><SecretAccessKey>role-secret</SecretAccessKey><SessionToken>role-token</SessionToken>

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesweep.storage.keys import any_odd, is_odd_key, odd_mask
-from lakesweep.storage.s3_scan import _is_odd
+from lakesweep.storage.s3.page_scan import _is_odd
 
 TEXT = st.text(st.sampled_from("ab./\n\x00\x7f é\ufffd\ufffe\uffff😀"), max_size=8)
 

@@ -68,7 +68,7 @@ def test_a_profile_gives_credentials_and_region(tmp_path: Path) -> None:
         "[lake]\naws_access_key_id = id\naws_secret_access_key = key\n"
     )
     (tmp_path / "config").write_text("[profile lake]\nregion = eu-north-1\n")
-    from lakesweep.storage.s3_client import S3Client
+    from lakesweep.storage.s3.client import S3Client
 
     client = S3Client("b", StorageOptions(s3_profile="lake"))
     assert client.address.region == "eu-north-1"

@@ -141,8 +141,8 @@ def _id_in(file: Path) -> LiveSetId:
 def opened_live_sets(database: Database | None) -> Iterator[LiveSetStore]:
     """The live sets, closed with the block; their tables are made first where `--jdbc-schema` asks for it."""
     from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+    from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
     from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
-    from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
 
     if database is None:
         with InMemoryLiveSets() as in_memory:

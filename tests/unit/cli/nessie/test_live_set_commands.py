@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore, open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.live_sets import (
     ContentKind,
     ContentReference,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.testing.fake_nessie import FakeNessie, delta_table, table
 

@@ -4,11 +4,11 @@ SQLAlchemy is loaded when a database is opened, so that everything else works wi
 """
 
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy, schema_script
 from lakesweep.catalogs.nessie.live_sets.store import (
     DistinctContent,
     LiveSetStore,
-    open_live_sets,
 )
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
@@ -16,9 +16,8 @@ from lakesweep.domain.live_sets import (
     LiveSetId,
     MarkFacts,
 )
-from lakesweep.errors import ConfigError
 
-__all__ = ["DistinctContent", "LiveSetStore", "open_live_sets"]
+__all__ = ["DistinctContent", "LiveSetStore"]
 
 
 class DistinctContent(NamedTuple):
@@ -120,34 +119,3 @@ class LiveSetStore(Protocol):
 
     def delete(self, live_set_id: LiveSetId) -> None:
         """Remove the set and all its rows, whatever its status. No file of the lake is touched."""
-
-
-def open_live_sets(
-    url: str,
-    *,
-    user: str | None = None,
-    password: str | None = None,
-    properties: Mapping[str, str] | None = None,
-    pool_size: int = 5,
-    fetch_size: int = 100,
-) -> LiveSetStore:
-    """Open the database at a JDBC URL (PostgreSQL, MariaDB, MySQL) or a SQLAlchemy URL (SQLite, too).
-
-    `properties` are JDBC connection properties. Tables are not made here.
-
-    Raises:
-        ConfigError: the URL or a property is not understood, or the database's driver is not installed.
-    """
-    try:
-        from lakesweep.catalogs.nessie.live_sets.connecting import make_engine
-        from lakesweep.catalogs.nessie.live_sets.sql import SqlLiveSets
-        from lakesweep.catalogs.nessie.live_sets.urls import parse_database_url
-
-        database = parse_database_url(url, user=user, password=password, properties=properties)
-        return SqlLiveSets(make_engine(database, pool_size=pool_size), fetch_size=fetch_size)
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"Live sets in a database need the Python package {missing.name!r}, which is not installed. "
-            "Nothing was done. Run `pip install 'lakesweep[nessie,postgres]'`.",
-            kind="no-driver",
-        ) from missing

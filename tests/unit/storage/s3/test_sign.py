@@ -12,7 +12,7 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesweep.storage.s3_sign import SigningKey, signed_headers
+from lakesweep.storage.s3.sign import SigningKey, signed_headers
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=10)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakesweep.storage import StorageOptions
-from lakesweep.storage.s3_address import S3Address, s3_address
+from lakesweep.storage.s3.address import S3Address, s3_address
 
 
 def address(bucket: str, options: StorageOptions, configured: str | None = None) -> S3Address:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesweep.errors import StorageError
-from lakesweep.storage import s3_pages
-from lakesweep.storage.s3_pages import Page, read_page, read_page_as_xml
+from lakesweep.storage.s3 import pages as s3_pages
+from lakesweep.storage.s3.pages import Page, read_page, read_page_as_xml
 
 KEY_TEXT = st.text(st.characters(blacklist_categories=("Cs",)), min_size=1, max_size=20)
 

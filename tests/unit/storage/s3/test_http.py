@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from lakesweep.storage import StorageOptions
-from lakesweep.storage.s3_http import Connections
+from lakesweep.storage.s3.http import Connections
 
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Name: v\r\n\r\nok"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"

@@ -19,10 +19,10 @@ from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.s3_client import S3Client, s3_client
-from lakesweep.storage.s3_copy import LARGEST_SINGLE_COPY, copy_object, copy_whole
-from lakesweep.storage.s3_delete import delete_objects
-from lakesweep.storage.s3_pages import Page, read_page
+from lakesweep.storage.s3.client import S3Client, s3_client
+from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
+from lakesweep.storage.s3.delete_objects import delete_objects
+from lakesweep.storage.s3.pages import Page, read_page
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder
 

@@ -12,8 +12,8 @@ from xml.sax.saxutils import escape
 
 from lakesweep.errors import PreconditionError, StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.http_wire import Reply
-from lakesweep.storage.s3_client import S3Client, error_of
-from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.s3.client import S3Client, error_of
+from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
 from lakesweep.storage.values import DeleteOutcome, DeleteStatus
 

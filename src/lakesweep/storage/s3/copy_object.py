@@ -9,8 +9,8 @@ from xml.sax.saxutils import escape
 
 from lakesweep.errors import StorageError
 from lakesweep.storage.http_wire import Reply
-from lakesweep.storage.s3_client import S3Client, error_of
-from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.s3.client import S3Client, error_of
+from lakesweep.storage.s3.xml import local_name, parsed_xml
 
 LARGEST_SINGLE_COPY = 5 << 30
 _PART_BYTES = 1 << 30

@@ -23,10 +23,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError, LakesweepError, StorageDeniedError, StorageError
 from lakesweep.storage.http_wire import Reply
-from lakesweep.storage.s3_address import REGION_HEADER, S3Address, s3_address
-from lakesweep.storage.s3_http import Connections
-from lakesweep.storage.s3_sign import SigningKey, signed_headers
-from lakesweep.storage.s3_xml import local_name, parsed_xml
+from lakesweep.storage.s3.address import REGION_HEADER, S3Address, s3_address
+from lakesweep.storage.s3.http import Connections
+from lakesweep.storage.s3.sign import SigningKey, signed_headers
+from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
 
 if TYPE_CHECKING:

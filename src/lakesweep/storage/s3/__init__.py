@@ -1,0 +1,1 @@
+"""S3 and compatibles: requests of our own, signed, sent and read here."""
