@@ -26,7 +26,7 @@ from urllib.parse import quote, urlencode
 
 import psutil
 
-from lakesweep.storage.s3_sign import SigningKey, signed_headers
+from lakesweep.storage.s3.sign import SigningKey, signed_headers
 from lakesweep.testing.servers import RealLakeFS, ServerProcess
 
 REPO = "bench"
