@@ -51,6 +51,7 @@ HOMES = {
     "llvmlite": {"formats"},
     "cramjam": {"formats"},
     "httpx": {"catalogs", "testing"},
+    "cryptography": {"lake"},
     "fastapi": {"lake"},
     "starlette": {"lake"},
     "uvicorn": {"lake"},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packages
 from lakesweep.domain.durations import parse_duration
 from lakesweep.errors import ConfigError
 
@@ -16,15 +16,11 @@ SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
 
 
 def serve(
-    data: Annotated[
-        Path, typer.Option(help="Folder of the ref store and of the namespaces local://NAME.")
-    ],
+    data: LakeData,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
-    db: Annotated[
-        str | None,
-        typer.Option(help="Ref store: sqlite:///FILE or postgresql://…  [default: a file in DATA]"),
-    ] = None,
+    db: LakeDb = None,
+    key_file: LakeKeyFile = None,
     slice_max_age: Annotated[str, typer.Option(help="Age at which a new slice begins.")] = "1h",
     slice_max_size: Annotated[int, typer.Option(min=1, help="Objects in one slice.")] = 50_000,
     token_life: Annotated[
@@ -53,22 +49,17 @@ def serve(
     """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
 
     The first start makes an access key and prints it, once. LAKESWEEP_SERVE_ACCESS_KEY_ID and
-    LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. Ctrl-C or SIGTERM finishes the requests under way and stops.
+    LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. `lakesweep keys` gives others theirs. Ctrl-C or SIGTERM finishes the requests under way and stops.
     """
-    # Imported here: the web framework is an extra, and no other command should wait for it.
-    try:
+    with lake_packages():
         from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
         from lakesweep.lake.values import LakeSettings
-    except ModuleNotFoundError as missing:
-        raise ConfigError(
-            f"The embedded lake needs the package {missing.name}, which is not installed."
-            " Nothing was started; install lakesweep[lake]."
-        ) from missing
     from lakesweep.storage import StorageOptions
 
     _refuse_memory([*(allow_namespace or ()), *(allow_import or ())])
     settings = LakeSettings(
         data_dir=data,
+        key_file=key_file,
         storage=StorageOptions.from_environment(os.environ),
         slice_max_age=parse_duration(slice_max_age),
         slice_max_size=slice_max_size,

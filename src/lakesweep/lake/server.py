@@ -7,6 +7,7 @@ with LakeServer(data_dir=folder) as server:
 from __future__ import annotations
 
 import logging
+import secrets
 import signal
 import socket
 import threading
@@ -24,16 +25,21 @@ from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.connections import protocol_with
+from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError
+from lakesweep.lake.format_version import check_format
+from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, Credentials, LakeSettings
 
-__all__ = ["LakeServer", "open_lake", "serve_lake", "set_up_first_user"]
+__all__ = ["LakeServer", "open_credentials", "open_lake", "serve_lake", "set_up_first_user"]
 
 logger = logging.getLogger(__name__)
 
 FIRST_USERNAME = "admin"
+REFS_FILE_NAME = "refs.db"
 _HOUSEKEEPING_SECONDS = 60.0
 _START_SECONDS = 30.0
 _GRACEFUL_STOP_SECONDS = 20
@@ -52,28 +58,68 @@ def open_lake(settings: LakeSettings, db_url: str | None = None, clock: Clock = 
     settings = replace(settings, data_dir=settings.data_dir.absolute())
     # Objects and secrets lie below it, so a folder that we make is the owner's alone.
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Lake(
-        open_sql_store(db_url or f"sqlite:///{settings.data_dir / 'refs.db'}"), settings, clock
-    )
+    return Lake(open_ref_store(settings.data_dir, db_url), settings, clock)
+
+
+def open_ref_store(data_dir: Path, db_url: str | None) -> KeyValueStore:
+    """The ref store of a lake, once its format is known to be ours."""
+    store = open_sql_store(db_url or f"sqlite:///{data_dir / REFS_FILE_NAME}")
+    try:
+        check_format(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+@contextmanager
+def open_credentials(settings: LakeSettings, db_url: str | None) -> Iterator[CredentialStore]:
+    """The keys of a lake that exists, whether or not it is being served."""
+    data_dir = settings.data_dir.absolute()
+    if db_url is None and not (data_dir / REFS_FILE_NAME).exists():
+        raise ConfigError(
+            f"There is no lake in {data_dir}, so nothing was done. `lakesweep serve --data {data_dir}` makes one."
+        )
+    store = open_ref_store(data_dir, db_url)
+    try:
+        yield CredentialStore(LakeContext(store, replace(settings, data_dir=data_dir), utc_now))
+    finally:
+        store.close()
 
 
 def set_up_first_user(
     lake: Lake, access_key_id: str | None = None, secret_access_key: str | None = None
 ) -> Credentials | None:
-    """The first user's credentials when this call made them, None when the lake has its user already."""
+    """The first user's credentials when this call made them, None when the lake has its keys already.
+
+    Raises:
+        ConfigError: half a key was given, or one that the lake does not have.
+    """
     if (access_key_id is None) != (secret_access_key is None):
         raise ConfigError(
             "An access key needs both its id and its secret; no user was created. Give both or neither."
         )
-    if lake.credentials.is_initialized():
-        return None
-    try:
-        return lake.credentials.setup_first_user(
-            FIRST_USERNAME, access_key_id=access_key_id, secret_access_key=secret_access_key
+    if not lake.credentials.is_initialized():
+        try:
+            return lake.credentials.setup_first_user(
+                FIRST_USERNAME, access_key_id=access_key_id, secret_access_key=secret_access_key
+            )
+        except ConflictError:
+            # Another process on the same ref store was quicker.
+            pass
+    # Looked up also when none was given: a key file that does not fit is better told now than to the first client.
+    stored = lake.credentials.find(access_key_id or "")
+    is_same = stored is not None and secrets.compare_digest(
+        stored.secret_access_key.encode(), (secret_access_key or "").encode()
+    )
+    if access_key_id is not None and not is_same:
+        raise ConfigError(
+            f"The lake has its keys already, and {access_key_id} with the secret that was given is none of them."
+            " Nothing was changed. Leave the given key out, or give one of the lake's own;"
+            " `lakesweep keys rotate` makes a new one.",
+            kind="other-key",
         )
-    except ConflictError:
-        # Another process on the same ref store was quicker.
-        return None
+    return None
 
 
 def bind(host: str, port: int) -> socket.socket:

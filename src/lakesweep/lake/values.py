@@ -49,6 +49,8 @@ class LakeSettings:
     prepare_max_file_bytes: int = 20 * 1024 * 1024
     prepare_interval: timedelta = timedelta(minutes=1)
     is_default_branch_protected: bool = True
+    key_file: Path | None = None
+    """The file under which secrets in the ref store are encrypted; None for one in `data_dir`."""
     allow_namespaces: tuple[str, ...] = ()
     """URI prefixes at which repositories may lie, beside folders in `data_dir`. `mem://` is for tests: it forgets."""
     allow_imports: tuple[str, ...] = ()
@@ -256,6 +258,13 @@ class Credentials:
     secret_access_key: str
     username: str
     creation_date: datetime
+    is_read_only: bool = False
+    repositories: frozenset[str] | None = None
+    """The only repositories that the key reaches; None for all, also those to come."""
+
+    def reaches(self, repository_id: str) -> bool:
+        """Whether the key is good for that repository, which may not exist."""
+        return self.repositories is None or repository_id in self.repositories
 
     def __repr__(self) -> str:
         return f"Credentials(access_key_id={self.access_key_id!r}, username={self.username!r})"

@@ -19,7 +19,7 @@ from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import LakeSettings
-from lakesweep.testing.lakes import ANYWHERE, SetClock
+from lakesweep.testing.lakes import ANYWHERE, SetClock, make_key_file
 
 KEY_ID, SECRET = "AKIATESTER", "tester-secret"
 _URL = "http://lake.test"
@@ -42,6 +42,7 @@ class AsgiLake:
             LakeSettings(
                 **{
                     "data_dir": Path("/nonexistent/lake"),
+                    "key_file": make_key_file(),
                     "allow_namespaces": ANYWHERE,
                     "allow_imports": ANYWHERE,
                     **settings,

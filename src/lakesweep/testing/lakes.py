@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import tempfile
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import PAGE_ROWS, KeyValueStore, Row
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.users.sealing import create_key_file
 from lakesweep.lake.values import LakeSettings, Repository
 from lakesweep.storage import ObjectStore
 
@@ -24,6 +27,19 @@ _numbers = itertools.count()
 
 ANYWHERE = ("mem://", "s3://", "gs://", "https://account.blob.core.windows.net/container")
 """What a lake of a test may reach, unless the test is about that."""
+
+
+@functools.cache
+def _key_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="lake-key-")
+
+
+def make_key_file() -> Path:
+    """The key file of all lakes in this process whose data folder does not exist."""
+    path = Path(_key_folder().name, "secrets.key")
+    if not path.exists():
+        create_key_file(path)
+    return path
 
 
 class SetClock:
@@ -57,6 +73,7 @@ class LakeRepo:
         self.settings = LakeSettings(
             **{
                 "data_dir": Path("/nonexistent/lake"),
+                "key_file": make_key_file(),
                 "allow_namespaces": ANYWHERE,
                 "allow_imports": ANYWHERE,
                 **settings,
@@ -170,6 +187,8 @@ class ProcessDiedError(BaseException):
 
 class DyingKeyValueStore:
     """A process's connection to a ref store. The process dies at its n-th write: just before it, or just after."""
+
+    is_remote = False
 
     def __init__(self, inner: KeyValueStore, dies_at: int, *, is_written: bool) -> None:
         self._inner = inner

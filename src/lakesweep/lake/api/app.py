@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import parse_qs
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -29,6 +29,7 @@ from lakesweep.lake.api.rest import (
     tags,
     unsupported,
 )
+from lakesweep.lake.api.rest.access import check_route_access, set_up_access
 from lakesweep.lake.api.rest.dependencies import ApiState
 from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.rest.quick_routes import QuickRoutes
@@ -69,15 +70,18 @@ def build_app(
 
 
 def build_rest(lake: Lake, lanes: Lanes) -> ASGIApp:
-    """The REST API, behind its credentials."""
+    """The REST API, behind its credentials and what each route needs of them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    authenticator = Authenticator(lake.credentials.find)
+    authenticator = Authenticator(lake.credentials.find, is_remote=lake.credentials.is_remote)
     app.state.api = ApiState(lake, authenticator, lanes)
-    app.include_router(setup.health_router)
+    set_up_access((setup.health_router, *_ROUTERS))
+    check_access = [Depends(check_route_access)]
+    app.include_router(setup.health_router, dependencies=check_access)
     for router in _ROUTERS:
-        app.include_router(router, prefix=API_PATH)
+        app.include_router(router, prefix=API_PATH, dependencies=check_access)
     install_error_handlers(app)
-    return RequireCredentials(QuickRoutes(app, _ROUTERS, API_PATH), authenticator)
+    quick = QuickRoutes(app, _ROUTERS, API_PATH, gates=[check_route_access])
+    return RequireCredentials(quick, authenticator)
 
 
 class _Dispatch:

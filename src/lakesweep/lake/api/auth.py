@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import anyio
 import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -36,8 +37,7 @@ OPEN_ENDPOINTS = frozenset(
         ("POST", "/api/v1/auth/login"),
     }
 )
-_CACHE_SECONDS = 5.0
-_CACHE_ENTRIES = 1000
+_LOOKUP_THREADS = 4
 _TOKEN_HEADER = {"alg": "HS256", "typ": "JWT"}
 
 FindCredentials = Callable[[str], Credentials | None]
@@ -52,11 +52,13 @@ class LoginToken:
 
 
 class Authenticator:
-    """Checks what a request presents against the lake's access keys, remembering each key for a few seconds."""
+    """Checks what a request presents against the lake's access keys."""
 
-    def __init__(self, find_credentials: FindCredentials) -> None:
+    def __init__(self, find_credentials: FindCredentials, *, is_remote: bool) -> None:
         self._find = find_credentials
-        self._known: dict[str, tuple[float, Credentials]] = {}
+        self._is_remote = is_remote
+        # Of its own: requests that hold all other threads must not keep anyone from being recognised.
+        self._limiter = anyio.CapacityLimiter(_LOOKUP_THREADS)
 
     async def authenticate(self, authorization: str) -> Credentials | None:
         """The caller's credentials, or None when the header does not prove any."""
@@ -92,16 +94,11 @@ class Authenticator:
         return credentials
 
     async def _lookup(self, access_key_id: str) -> Credentials | None:
-        known = self._known.get(access_key_id)
-        if known is not None and time.monotonic() < known[0]:
-            return known[1]
-        credentials = await anyio.to_thread.run_sync(self._find, access_key_id)
-        # Only keys that exist are remembered: guesses must not fill the memory.
-        if credentials is not None:
-            if len(self._known) >= _CACHE_ENTRIES:
-                self._known.clear()
-            self._known[access_key_id] = (time.monotonic() + _CACHE_SECONDS, credentials)
-        return credentials
+        # Looked up every time, so that a revoked key ends with its next request. To change threads takes many times as
+        # long as to look into a file.
+        if not self._is_remote:
+            return self._find(access_key_id)
+        return await anyio.to_thread.run_sync(self._find, access_key_id, limiter=self._limiter)
 
 
 class RequireCredentials:

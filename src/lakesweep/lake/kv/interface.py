@@ -17,6 +17,9 @@ class KeyValueStore(Protocol):
     Keys order bytewise. An empty value is a value.
     """
 
+    is_remote: bool
+    """Whether a `get` waits for another machine; else it takes microseconds, and an event loop may call it."""
+
     def get(self, partition: str, key: bytes) -> bytes | None:
         """The value, or None."""
         ...

@@ -36,6 +36,8 @@ class _Partition:
 class MemoryKeyValueStore:
     """Partitions of ordered keys under one lock."""
 
+    is_remote = False
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._partitions: dict[str, _Partition] = {}

@@ -78,6 +78,8 @@ def open_postgres_store(url: URL) -> PostgresKeyValueStore:
 class PostgresKeyValueStore:
     """One table of (partition, key, value). Compare-and-set is one conditional statement."""
 
+    is_remote = True
+
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 

@@ -55,6 +55,8 @@ _WRITER_CACHE_KIB, _READER_CACHE_KIB = 16_384, 2_048
 class SqliteKeyValueStore:
     """One table of (partition, key, value). Compare-and-set is one conditional statement."""
 
+    is_remote = False
+
     def __init__(self, path: Path) -> None:
         """Open the file, which a new store makes readable by its owner alone: secrets lie in it."""
         self._path = path

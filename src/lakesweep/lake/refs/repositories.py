@@ -29,7 +29,7 @@ from lakesweep.lake.records import (
 )
 from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.refs.namespaces import NamespaceClaims
-from lakesweep.lake.values import Page, Repository
+from lakesweep.lake.values import Credentials, Page, Repository
 
 _PARTITION = "graveler"
 _PREFIX = b"repos/"
@@ -113,10 +113,20 @@ class Repositories:
         return (repository for repository in decoded if not repository.is_in_deletion)
 
     def page(
-        self, *, prefix: str = "", after: str = "", amount: int = 100, search: str = ""
+        self,
+        *,
+        prefix: str = "",
+        after: str = "",
+        amount: int = 100,
+        search: str = "",
+        caller: Credentials | None = None,
     ) -> Page[Repository]:
-        """Repositories in id order."""
-        found = ((r.id, r) for r in self.all(prefix=prefix, after=after) if search in r.id)
+        """Repositories in id order, but those that the caller's key does not reach."""
+        found = (
+            (r.id, r)
+            for r in self.all(prefix=prefix, after=after)
+            if search in r.id and (caller is None or caller.reaches(r.id))
+        )
         return cut_page(found, page_size(amount))
 
     def delete(self, repository_id: str, *, force: bool = False) -> None:

@@ -34,7 +34,7 @@ def find(access_key_id: str) -> Credentials | None:
 
 
 def authenticate(authorization: str) -> Credentials | None:
-    return asyncio.run(Authenticator(find).authenticate(authorization))
+    return asyncio.run(Authenticator(find, is_remote=False).authenticate(authorization))
 
 
 def basic(access_key_id: str, secret: str) -> str:
@@ -103,23 +103,22 @@ def test_login_token_with_other_claims_is_refused() -> None:
         assert authenticate(f"Bearer {forged}") is None
 
 
-def test_known_key_is_remembered_for_a_moment() -> None:
-    """A burst of requests asks the ref store once; an unknown key is asked for each time."""
-    asked: list[str] = []
+@pytest.mark.parametrize("is_remote", [False, True])
+def test_revoked_key_ends_with_its_next_request(is_remote: bool) -> None:
+    """Nothing is remembered between requests, neither for the key itself nor for a login token made from it."""
+    keys = {ALICE.access_key_id: ALICE}
+    token = issue_token(ALICE, time.time()).token
+    authenticator = Authenticator(keys.get, is_remote=is_remote)
 
-    def count(access_key_id: str) -> Credentials | None:
-        asked.append(access_key_id)
-        return find(access_key_id)
+    async def ask() -> list[Credentials | None]:
+        return [
+            await authenticator.authenticate(basic("AKIAALICE", "alice-secret")),
+            await authenticator.authenticate(f"Bearer {token}"),
+        ]
 
-    async def burst() -> None:
-        authenticator = Authenticator(count)
-        for _ in range(3):
-            await authenticator.authenticate(basic("AKIAALICE", "alice-secret"))
-            await authenticator.authenticate(basic("AKIANOBODY", "x"))
-
-    asyncio.run(burst())
-    assert asked.count("AKIAALICE") == 1
-    assert asked.count("AKIANOBODY") == 3
+    assert asyncio.run(ask()) == [ALICE, ALICE]
+    del keys[ALICE.access_key_id]
+    assert asyncio.run(ask()) == [None, None]
 
 
 async def _tell_caller(scope: Scope, receive: Receive, send: Send) -> None:
@@ -129,7 +128,7 @@ async def _tell_caller(scope: Scope, receive: Receive, send: Send) -> None:
 
 def _send(method: str, path: str, **headers: str) -> httpx.Response:
     async def run() -> httpx.Response:
-        gate = RequireCredentials(_tell_caller, Authenticator(find))
+        gate = RequireCredentials(_tell_caller, Authenticator(find, is_remote=False))
         transport = httpx.ASGITransport(app=gate)
         async with httpx.AsyncClient(transport=transport, base_url="http://lake") as client:
             return await client.request(method, path, headers=headers)

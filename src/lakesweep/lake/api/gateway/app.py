@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakesweep.errors import LakesweepError
+from lakesweep.lake.api.gateway.access import check_operation_access
 from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call
 from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.api.gateway.request import GatewayRequest, parse_query
@@ -27,6 +28,7 @@ from lakesweep.lake.api.gateway.xml import error_document
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.streams import CHUNK_BYTES
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import Credentials
 
 __all__ = ["DEFAULT_DOMAINS", "build_gateway"]
 
@@ -109,11 +111,12 @@ class _Gateway:
         return await self._lanes.run_long_upload(perform)
 
     def _admit(self, request: GatewayRequest) -> Callable[[], GatewayResponse]:
-        """What the request asks for, ready to be done, once its sender has proved who they are."""
+        """What the request asks for, ready to be done, once its sender has proved who they are, and that they may."""
         _check_text(request)
-        authenticated = verify_request(request, self._find_secret, self._clock())
+        call = self._authenticate(request)
         handler = find_handler(request)
-        return partial(handler, S3Call(self._lake, request, authenticated))
+        check_operation_access(handler, call)
+        return partial(handler, call)
 
     def _answer(
         self, request: GatewayRequest, request_id: str, work: Callable[[], GatewayResponse]
@@ -169,9 +172,17 @@ class _Gateway:
             await send({"type": "http.response.body", "body": b""})
             tasks.cancel_scope.cancel()
 
-    def _find_secret(self, access_key_id: str) -> str | None:
-        credentials = self._lake.credentials.find(access_key_id)
-        return credentials.secret_access_key if credentials else None
+    def _authenticate(self, request: GatewayRequest) -> S3Call:
+        callers: list[Credentials] = []
+
+        def find_secret(access_key_id: str) -> str | None:
+            caller = self._lake.credentials.find(access_key_id)
+            callers.extend(filter(None, [caller]))
+            return caller.secret_access_key if caller else None
+
+        authenticated = verify_request(request, find_secret, self._clock())
+        (caller,) = callers
+        return S3Call(self._lake, request, authenticated, caller)
 
 
 def _read_request(scope: Scope, domains: tuple[str, ...], body: Iterator[bytes]) -> GatewayRequest:

@@ -19,7 +19,7 @@ __all__ = [
 
 
 def list_buckets(call: S3Call) -> GatewayResponse:
-    """Every repository, or a page of them when the client asks for pages (`max-buckets`)."""
+    """Every repository that the key reaches, or a page of them when the client asks for pages (`max-buckets`)."""
     query = call.request.query
     asked = read_amount(query, "max-buckets", largest=10_000, default=0)
     after = decode_token(query.get("continuation-token"))
@@ -27,7 +27,9 @@ def list_buckets(call: S3Call) -> GatewayResponse:
     buckets: list[Node] = []
     while True:
         amount = min(MAX_PAGE, asked - len(buckets)) if asked else MAX_PAGE
-        page = call.lake.repositories.page(prefix=prefix, after=after, amount=amount)
+        page = call.lake.repositories.page(
+            prefix=prefix, after=after, amount=amount, caller=call.caller
+        )
         buckets += [
             ("Bucket", [("Name", found.id), ("CreationDate", format_time(found.creation_date))])
             for found in page.results

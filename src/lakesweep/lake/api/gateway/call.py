@@ -12,6 +12,7 @@ from lakesweep.lake.api.gateway.request import GatewayRequest
 from lakesweep.lake.api.gateway.sigv4 import Authenticated
 from lakesweep.lake.api.gateway.xml import Document, Node, parse_document, render_document
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import Credentials
 
 __all__ = ["GatewayResponse", "Handler", "ObjectName", "S3Call", "split_key", "xml_response"]
 
@@ -40,6 +41,7 @@ class S3Call:
     lake: Lake
     request: GatewayRequest
     authenticated: Authenticated
+    caller: Credentials
 
     @property
     def repository_id(self) -> str:

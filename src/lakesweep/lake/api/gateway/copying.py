@@ -16,6 +16,7 @@ from lakesweep.lake.api.gateway.conditions import check_conditions, check_put_co
 from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.api.gateway.xml import Node, format_time
 from lakesweep.lake.errors import MissingError
+from lakesweep.lake.users.access import Need, check_access
 
 __all__ = ["CopySource", "check_source", "copy_object", "read_copy_source"]
 
@@ -32,7 +33,7 @@ class CopySource:
 
 
 def read_copy_source(call: S3Call) -> CopySource:
-    """Take `[/]<repository>/<ref>/<path>`, percent-encoded, apart."""
+    """Take `[/]<repository>/<ref>/<path>`, percent-encoded, apart; the caller's key must reach it."""
     text = call.request.headers.get("x-amz-copy-source", "")
     location, has_version, _ = text.partition("?versionId=")
     if has_version:
@@ -40,6 +41,7 @@ def read_copy_source(call: S3Call) -> CopySource:
     bucket, _, key = url_decode(location).removeprefix("/").partition("/")
     if not bucket or not key:
         raise S3Error("InvalidArgument", "Copy Source must mention the source bucket and key.")
+    check_access(call.caller, Need.READ, bucket)
     name = split_key(key)
     return CopySource(bucket, name.ref, name.path)
 

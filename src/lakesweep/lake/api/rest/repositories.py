@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest import finished_tasks
-from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
+from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, PageDep
 from lakesweep.lake.api.rest.models import RefsBody, RepositoryBody
 from lakesweep.lake.api.rest.wire import page_document, refs_document, repository_document
 from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
@@ -17,10 +17,12 @@ router = APIRouter(prefix="/repositories")
 
 
 @router.get("")
-def list_repositories(lake: LakeDep, page: PageDep, search: str = "") -> Response:
-    """Repositories in id order."""
+def list_repositories(
+    lake: LakeDep, caller: CallerDep, page: PageDep, search: str = ""
+) -> Response:
+    """Repositories that the key reaches, in id order."""
     found = lake.repositories.page(
-        prefix=page.prefix, after=page.after, amount=page.amount, search=search
+        prefix=page.prefix, after=page.after, amount=page.amount, search=search, caller=caller
     )
     return json_reply(page_document(found, repository_document))
 
