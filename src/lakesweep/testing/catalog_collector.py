@@ -79,9 +79,11 @@ class CatalogCollector:
         """Expire a live set, whoever marked it."""
         return expire(self._context(), wanted, client)
 
-    def delete_deferred(self, marked: Marked, *, ask_nessie: bool = False) -> RunRecord:
+    def delete_deferred(
+        self, marked: Marked, *, ask_nessie: bool = False, **request: Any
+    ) -> RunRecord:
         """Delete what is recorded."""
-        wanted = ExpireRequest(marked.live_set_id, grace=NOW)
+        wanted = ExpireRequest(marked.live_set_id, **{"grace": NOW, **request})
         with self._client() as client:
             return delete_deferred(self._context(), wanted, client if ask_nessie else None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -25,11 +25,20 @@ _METADATA_FILE = re.compile(r"(.*)/metadata/[^/]*\.metadata\.json(?:\.gz)?")
 
 
 class IcebergOracle:
-    """Reads each metadata file and each manifest once. `files` lists what lies below a folder."""
+    """Reads each metadata file and each manifest once. `files` lists what lies below a folder.
 
-    def __init__(self, properties: Mapping[str, str], files: Callable[[str], Times]) -> None:
+    `gone` are plain names that earlier sweeps deleted: what those files named nobody can tell any more.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        files: Callable[[str], Times],
+        gone: Collection[str] = (),
+    ) -> None:
         self._properties = dict(properties)
         self._files = files
+        self._gone = gone
         self._ios: dict[str, FileIO] = {}
         self._tables: dict[str, StaticTable] = {}
         self._entries: dict[str, set[str]] = {}
@@ -64,7 +73,7 @@ class IcebergOracle:
     def listed(self, live: LiveStates) -> Times:
         """All that lies below the base locations of live tables and views."""
         found: Times = {}
-        for base in {self.location(state) for state in live.states}:
+        for base in {self.location(state) for state in self._readable(live.states)}:
             found |= self._files(base)
         return found
 
@@ -86,11 +95,12 @@ class IcebergOracle:
 
     def _claims(self, live: LiveStates, listed: Iterable[str]) -> dict[str, bool]:
         """Folders that belong to somebody, and whether what they hold may be swept: only live tables' own."""
-        bases = {self.location(state) for state in live.states}
-        dropped = {self.location(state) for state in live.dropped.values()}
+        bases = {self.location(state) for state in self._readable(live.states)}
+        dropped = {_table_folder(state.metadata_location) for state in live.dropped.values()}
+        dropped |= {self.location(state) for state in self._readable(live.dropped.values())}
         # Where a table keeps or kept its metadata is known, and no claim by itself.
         known = {_table_folder(state.metadata_location) for state in live.states}
-        for state in live.states:
+        for state in self._readable(live.states):
             if state.kind == "ICEBERG_TABLE":
                 log = self.table(state).metadata.metadata_log
                 known |= {_table_folder(earlier.metadata_file) for earlier in log}
@@ -100,16 +110,25 @@ class IcebergOracle:
 
     def _files_of(self, state: State, all_snapshots: bool) -> Iterator[str]:
         yield state.metadata_location
-        if state.kind == "ICEBERG_VIEW":
+        if state.kind == "ICEBERG_VIEW" or self._is_gone(state.metadata_location):
             return
         table = self.table(state)
         for snapshot in self._snapshots(table, state.snapshot_id, all_snapshots):
             yield snapshot.manifest_list
+            if self._is_gone(snapshot.manifest_list):
+                continue
             for manifest in snapshot.manifests(table.io):
                 yield manifest.manifest_path
-                yield from self._live_entries(manifest, table.io)
+                if not self._is_gone(manifest.manifest_path):
+                    yield from self._live_entries(manifest, table.io)
         for found in (*table.metadata.statistics, *table.metadata.partition_statistics):
             yield found.statistics_path
+
+    def _is_gone(self, path: str) -> bool:
+        return plain(path) in self._gone
+
+    def _readable(self, states: Iterable[State]) -> list[State]:
+        return [state for state in states if not self._is_gone(state.metadata_location)]
 
     @staticmethod
     def _snapshots(table: StaticTable, snapshot_id: int, all_snapshots: bool) -> list[Snapshot]:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import random
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import httpx
-import pyarrow as pa
-from pyiceberg.catalog import Catalog
 from pyiceberg.table import Table
 
+from lakesweep.testing.catalog_under_change import (
+    SCHEMA,
+    CatalogUnderChange,
+    Ids,
+    any_table,
+    known_warnings,
+    rows_of,
+    same,
+    select_of,
+)
+from lakesweep.testing.iceberg_readers import has_equality_deletes
 from lakesweep.testing.nessie_contents import Key, namespace
-from lakesweep.testing.nessie_walk import NessieWalk, State
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.pyiceberg_user import PyIcebergUser
-from lakesweep.testing.servers.spark_writer import SparkIcebergWriter
-from lakesweep.testing.table_places import TablePlace
 
 __all__ = ["RandomCatalog"]
-
-SCHEMA = pa.schema([("id", pa.int64()), ("part", pa.int32()), ("name", pa.string())])
 
 _PROPERTIES = (
     {"format-version": "1"},
@@ -31,27 +30,16 @@ _PROPERTIES = (
     {"format-version": "2", "write.delete.mode": "merge-on-read"},
     {"format-version": "3", "write.delete.mode": "merge-on-read"},
 )
-_NEWEST_THAT_PYICEBERG_WRITES = 2
 _NAMES = ("stray.parquet", "part=1/stray.avro")
 _ODD_NAMES = ("stray.parquet", "a b.parquet", "part=1/x%20y.parquet", "ä+&.avro", "deep/er/_tmp")
 
 
 @dataclass(slots=True)
-class RandomCatalog:
-    """One catalog under change. Every step is a user's verb, and says in `story` what it did."""
+class RandomCatalog(CatalogUnderChange):
+    """Every step is a user's verb, and says in `story` what it did."""
 
-    dice: random.Random
-    namespace: str
-    place: TablePlace
-    spark: SparkIcebergWriter
-    spark_catalog: str  # whose warehouse lies in that place
-    nessie: NessieWriter
-    walk: NessieWalk
-    rest: Callable[[str], Catalog] | None = None  # Nessie's Iceberg REST catalog on a branch
-    is_tame: bool = False  # no table inside another, no strange file names
-    story: list[str] = field(default_factory=list)
-    times: list[datetime] = field(default_factory=list)  # one before each step
-    _numbers: int = 0
+    done: set[str] = field(default_factory=set)  # verbs
+    _bag: list[Callable[[str], bool]] = field(default_factory=list)
     _views: int = 0
 
     def begin(self) -> None:
@@ -64,13 +52,16 @@ class RandomCatalog:
             self.rest_create("main")
 
     def run(self, steps: int) -> None:
-        """Take steps at random; what can't be done at the moment is another step."""
-        verbs = [verb for verb, weight in self._weights().items() for _ in range(weight)]
+        """Take steps at random, all verbs in turn; what can't be done at the moment is another step."""
         while steps:
+            if not self._bag:
+                weights = self._weights()
+                self._bag = [verb for verb, weight in weights.items() for _ in range(weight)]
+                self.dice.shuffle(self._bag)
             self.times.append(datetime.now(UTC))
-            verb = self.dice.choice(verbs)
-            branch = self.dice.choice(self._branches())
-            if verb(branch):
+            verb = self._bag.pop()
+            if verb(self.dice.choice(self._branches())):
+                self.done.add(verb.__name__)
                 steps -= 1
 
     def _weights(self) -> dict[Callable[[str], bool], int]:
@@ -82,11 +73,13 @@ class RandomCatalog:
             self.spark_statistics: 1,
             self.spark_view: 1,
             self.spark_create: 2,
+            self.spark_replace: 0 if self.is_tame else 1,
             self.py_create: 2,
             self.py_replace: 0 if self.is_tame else 2,
             self.py_append: 5,
             self.py_overwrite: 3,
             self.py_delete_rows: 3,
+            self.py_delete_equal: 2,
             self.py_expire_snapshots: 2,
             self.leave_strays: 3,
             self.branch_off: 3,
@@ -96,36 +89,62 @@ class RandomCatalog:
             self.drop: 3,
             self.forget_reference: 2,
             self.move_reference: 1,
+            self.reset: 1,
         }
-        return weights | ({self.rest_write: 4} if self.rest is not None else {})
+        by_rest = {self.rest_create: 2, self.rest_write: 4}
+        return weights | (by_rest if self.rest is not None else {})
 
     # Spark.
 
     def spark_create(self, branch: str, properties: dict[str, str] | None = None) -> bool:
         key = self._new_key("spark")
+        return self._spark_create(branch, key, self._new_location(branch, key), properties)
+
+    def _spark_create(
+        self, branch: str, key: Key, location: str | None, properties: dict[str, str] | None = None
+    ) -> bool:
         chosen = properties or self.dice.choice(_PROPERTIES)
         words = ", ".join(f"'{k}'='{v}'" for k, v in chosen.items())
         partitioned = " PARTITIONED BY (part)" if self.dice.random() < 0.4 else ""
-        location = self._new_location(branch, key)
         at = f" LOCATION '{location}'" if location else ""
+        ids = self._ids()
         self._spark(
             branch,
             f"CREATE TABLE {self._name(key)} USING iceberg{partitioned}{at} TBLPROPERTIES ({words}) "
-            f"AS {self._select()}",
+            f"AS {select_of(ids)}",
         )
+        self._wrote(branch, key, ids)
         return self._told(f"{branch}: Spark creates {key} {chosen}{partitioned}{at}")
 
+    def spark_replace(self, branch: str) -> bool:
+        """Drop a table and make another of the same name in its place."""
+        tables = self._tables(branch)
+        own = sorted(key for key in tables if key[-1].startswith("spark"))
+        if not own:
+            return False
+        key = self.dice.choice(own)
+        self._spark(branch, f"DROP TABLE {self._name(key)}")
+        return self._spark_create(branch, key, self._open(tables[key]).location())
+
     def spark_append(self, branch: str) -> bool:
-        return self._spark_on_table(branch, "INSERT INTO {name} " + self._select())
+        new = self._ids()
+        statement = f"INSERT INTO {{name}} {select_of(new)}"
+        return self._spark_on_table(branch, statement, lambda ids: ids + new)
 
     def spark_overwrite(self, branch: str) -> bool:
-        return self._spark_on_table(branch, "INSERT OVERWRITE {name} " + self._select())
+        new = self._ids()
+        statement = f"INSERT OVERWRITE {{name}} {select_of(new)}"
+        return self._spark_on_table(branch, statement, lambda _: new)
 
     def spark_delete_rows(self, branch: str) -> bool:
+        """By a new data file, a position delete file or a deletion vector, as the table was made."""
         rest = self.dice.randrange(3)
-        # Those that Spark made have modes of deleting.
         return self._spark_on_table(
-            branch, f"DELETE FROM {{name}} WHERE id % 3 = {rest}", lambda key, _: "spark" in key[-1]
+            branch,
+            f"DELETE FROM {{name}} WHERE id % 3 = {rest}",
+            lambda ids: tuple(i for i in ids if i % 3 != rest),
+            # Those that Spark made have modes of deleting.
+            lambda key, _: "spark" in key[-1],
         )
 
     def spark_compact(self, branch: str) -> bool:
@@ -141,7 +160,7 @@ class RandomCatalog:
             return self._spark_on_table(branch, call)
         call = "CALL {catalog}.system.compute_partition_stats(table => '{table}')"
         return self._spark_on_table(
-            branch, call, lambda _, state: not self._open(state).spec().is_unpartitioned()
+            branch, call, same, lambda _, state: not self._open(state).spec().is_unpartitioned()
         )
 
     def spark_view(self, branch: str) -> bool:
@@ -160,8 +179,10 @@ class RandomCatalog:
         location = location or self._new_location(branch, key)
         location = location or f"{self.place.root}/{'/'.join(key)}"
         made = self._py.create(SCHEMA, location, {"format-version": self.dice.choice("12")})
-        made.append(self._rows())
+        ids = self._ids()
+        made.append(rows_of(ids))
         self._py.commit(branch, key, made)
+        self._wrote(branch, key, ids)
         return self._told(f"{branch}: pyiceberg creates {key} at {location}")
 
     def py_replace(self, branch: str) -> bool:
@@ -174,41 +195,83 @@ class RandomCatalog:
         return self._py_create(branch, self._open(tables[old]).location())
 
     def py_append(self, branch: str) -> bool:
-        return self._py_on_table(branch, "appends", lambda t: t.append(self._rows()))
+        new = self._ids()
+
+        def append(found: Table, ids: Ids) -> Ids:
+            found.append(rows_of(new))
+            return ids + new
+
+        return self._py_on_table(branch, "appends", append, any_table)
 
     def py_overwrite(self, branch: str) -> bool:
-        return self._py_on_table(branch, "overwrites", lambda t: t.overwrite(self._rows()))
+        new = self._ids()
+
+        def overwrite(found: Table, _: Ids) -> Ids:
+            found.overwrite(rows_of(new))
+            return new
+
+        return self._py_on_table(branch, "overwrites", overwrite)
 
     def py_delete_rows(self, branch: str) -> bool:
-        condition = f"id < {self.dice.randrange(60)}"
-        return self._py_on_table(branch, "deletes rows", lambda t: t.delete(condition))
+        def delete(found: Table, ids: Ids) -> Ids:
+            least = self.dice.choice(ids or (0,))
+            found.delete(f"id < {least}")
+            return tuple(i for i in ids if i >= least)
+
+        return self._py_on_table(branch, "deletes rows", delete)
+
+    def py_delete_equal(self, branch: str) -> bool:
+        """An equality delete file, which Spark reads and pyiceberg does not."""
+
+        def delete(found: Table, ids: Ids) -> Ids:
+            gone = ids[: 1 + len(ids) // 3]
+            self._py.delete_where_equal(found, "id", gone)
+            return ids[len(gone) :]
+
+        def is_fit(found: Table) -> bool:
+            return found.metadata.format_version == 2 and found.spec().is_unpartitioned()
+
+        return self._py_on_table(branch, "deletes equal rows", delete, is_fit)
 
     def py_expire_snapshots(self, branch: str) -> bool:
-        def expire(found: Table) -> None:
+        """The metadata forgets its older snapshots; no file is touched."""
+
+        def expire(found: Table, ids: Ids) -> Ids:
             old = [s.snapshot_id for s in found.snapshots()][:-1]
             if old:
                 found.maintenance.expire_snapshots().by_ids(old).commit()
+            return ids
 
-        return self._py_on_table(branch, "expires snapshots", expire)
+        return self._py_on_table(branch, "expires snapshots", expire, any_table)
 
     # Nessie's Iceberg REST catalog, which writes the metadata itself.
 
     def rest_create(self, branch: str) -> bool:
-        key = self._new_key("rest")
+        key, ids = self._new_key("rest"), self._ids()
         assert self.rest is not None
-        self.rest(branch).create_table(key, SCHEMA).append(self._rows())
+        made = self.rest(branch).create_table(key, SCHEMA)
+        self._wrote(branch, key, ())
+        made.append(rows_of(ids))
+        self._wrote(branch, key, ids)
         return self._told(f"{branch}: REST creates {key}")
 
     def rest_write(self, branch: str) -> bool:
         assert self.rest is not None
-        own = [key for key in self._tables(branch) if key[-1].startswith("rest")]
+        tables = self._tables(branch)
+        own = sorted(
+            key
+            for key, state in tables.items()
+            if key[-1].startswith("rest") and not has_equality_deletes(self._open(state))
+        )
         if not own:
             return False
-        key = self.dice.choice(own)
+        key, new = self.dice.choice(own), self._ids()
         found = self.rest(branch).load_table(key)
         is_append = self.dice.random() < 0.5
-        with _known_warnings():
-            (found.append if is_append else found.overwrite)(self._rows())
+        with known_warnings():
+            (found.append if is_append else found.overwrite)(rows_of(new))
+        earlier = self.rows[tables[key].metadata_location]
+        self._wrote(branch, key, earlier + new if is_append else new)
         return self._told(f"{branch}: REST {'appends to' if is_append else 'overwrites'} {key}")
 
     # Nessie, and the lake itself.
@@ -282,61 +345,12 @@ class RandomCatalog:
         self.nessie.assign(branch, "main", self._some_commit("main"))
         return self._told(f"{branch} moves to a commit of main")
 
-    # How a step is taken.
-
-    def _spark_on_table(
-        self,
-        branch: str,
-        statement: str,
-        is_fit: Callable[[Key, State], bool] = lambda key, state: True,
-    ) -> bool:
-        tables = sorted(key for key, state in self._tables(branch).items() if is_fit(key, state))
-        if not tables:
-            return False
-        key = self.dice.choice(tables)
-        words = {
-            "name": self._name(key),
-            "table": ".".join(key),
-            "catalog": self.spark_catalog,
-        }
-        self._spark(branch, statement.format(**words))
-        return self._told(f"{branch}: {statement.format(**words)}")
-
-    def _spark(self, branch: str, statement: str) -> None:
-        self.spark.sql(f"USE REFERENCE `{branch}` IN {self.spark_catalog}", statement)
-
-    def _py_on_table(self, branch: str, verb: str, change: Callable[[Table], None]) -> bool:
-        tables = self._tables(branch)
-        if not tables:
-            return False
-        key = self.dice.choice(sorted(tables))
-        found = self._open(tables[key])
-        if found.metadata.format_version > _NEWEST_THAT_PYICEBERG_WRITES:
-            return False
-        with _known_warnings():
-            change(found)
-        if found.metadata_location != tables[key].metadata_location:
-            self._py.commit(branch, key, found)
-        return self._told(f"{branch}: pyiceberg {verb} {key}")
-
-    @property
-    def _py(self) -> PyIcebergUser:
-        return PyIcebergUser(self.place, self.nessie)
-
-    def _open(self, state: State) -> Table:
-        return self._py.open(state.metadata_location)
-
-    def _tables(self, branch: str) -> dict[Key, State]:
-        found = self.walk.state(self.nessie.head(branch))
-        return {key: state for key, state in found.items() if state.kind == "ICEBERG_TABLE"}
-
-    def _branches(self) -> list[str]:
-        found = self.walk.references()
-        return sorted(name for name, (kind, _) in found.items() if kind == "BRANCH")
-
-    def _some_commit(self, branch: str) -> str:
+    def reset(self, branch: str) -> bool:
         log = self.walk.log(branch, self.nessie.head(branch))
-        return str(self.dice.choice(log[:6])["commitMeta"]["hash"])
+        if len(log) < 6 or log[1]["commitMeta"]["hash"] in self.cut_off:
+            return False
+        self.nessie.assign(branch, branch, log[1]["commitMeta"]["hash"])
+        return self._told(f"{branch} goes back by one commit")
 
     def _new_location(self, branch: str, key: Key) -> str | None:
         """Now and then inside another table's folder."""
@@ -345,38 +359,3 @@ class RandomCatalog:
             return None
         outer = self._open(tables[self.dice.choice(sorted(tables))]).location()
         return f"{outer}/{self.dice.choice(['inner', 'data', 'data/inner'])}/{key[-1]}"
-
-    def _new_key(self, writer: str) -> Key:
-        return (self.namespace, f"{writer}_{self._number()}")
-
-    def _name(self, key: Key) -> str:
-        return ".".join((self.spark_catalog, *key))
-
-    def _select(self) -> str:
-        start = self._number() * 10
-        return (
-            "SELECT id, CAST(id % 2 AS INT) AS part, concat('spark-', id) AS name "
-            f"FROM range({start}, {start + self.dice.randrange(1, 9)}, 1, 1)"
-        )
-
-    def _rows(self) -> pa.Table:
-        start = self._number() * 10
-        ids = list(range(start, start + self.dice.randrange(1, 9)))
-        columns = [ids, [i % 2 for i in ids], [f"py-{i}" for i in ids]]
-        return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
-
-    def _number(self) -> int:
-        self._numbers += 1
-        return self._numbers
-
-    def _told(self, what: str) -> bool:
-        self.story.append(what)
-        return True
-
-
-@contextmanager
-def _known_warnings() -> Iterator[None]:
-    """pyiceberg warns of a delete that finds no row, and of one that rewrites files."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Delete operation did not match|Merge on read is not yet")
-        yield

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakesweep.testing.catalog_collector import CatalogCollector
 from lakesweep.testing.iceberg_oracle import IcebergOracle
-from lakesweep.testing.iceberg_readers import rows_by_pyiceberg, rows_by_spark
+from lakesweep.testing.iceberg_readers import Rows, rows_by_pyiceberg, rows_by_spark
 from lakesweep.testing.nessie_walk import CutoffRules, LiveStates, NessieWalk
 from lakesweep.testing.servers.spark_writer import SparkIcebergWriter
 
@@ -23,7 +23,7 @@ class SweepCheck:
     collector: CatalogCollector
     new_oracle: Callable[[], IcebergOracle]
 
-    def sweep(self, rules: CutoffRules, *, is_read_by_pyiceberg: bool = True) -> set[str]:
+    def sweep(self, rules: CutoffRules) -> set[str]:
         """Record, then delete for good; returns what was deleted.
 
         Every table at every retained commit has the rows it had, Nessie's references are where they were, and a
@@ -35,8 +35,7 @@ class SweepCheck:
         states = {state for _, found in live.commits.values() for state in found.values()}
         assert states == live.states, "a live commit has no other contents than the rule keeps"
         rows = rows_by_spark(self.spark, live)
-        if is_read_by_pyiceberg:
-            assert rows_by_pyiceberg(oracle, rows) == rows
+        self._assert_read_by_pyiceberg(oracle, rows)
 
         assert self.collector.would_delete(rules) == expected
         record = self.collector.expire(self.collector.mark(rules), ask_nessie=True)
@@ -44,11 +43,15 @@ class SweepCheck:
         assert record.objects["deleted"] == len(expected)
         self._assert_untouched(live, listed - expected)
         assert rows_by_spark(self.spark, live) == rows
-        if is_read_by_pyiceberg:
-            assert rows_by_pyiceberg(self.new_oracle(), rows) == rows
+        self._assert_read_by_pyiceberg(self.new_oracle(), rows)
         assert self.collector.would_delete(rules) == set()
         assert self.walk.references() == references
         return expected
+
+    @staticmethod
+    def _assert_read_by_pyiceberg(oracle: IcebergOracle, rows: Rows) -> None:
+        read = rows_by_pyiceberg(oracle, rows)
+        assert read == {state: rows[state] for state in read}
 
     def _assert_untouched(self, live: LiveStates, files: set[str]) -> None:
         afterwards = self.new_oracle()
