@@ -126,6 +126,19 @@ class TestWhen:
         lake.collect("P20D")
         assert lake.below("gone") == set()
 
+    def test_the_state_at_the_cut_off_counts_for_the_grace_too(self, lake: Lake) -> None:
+        """With --keep-state-at-cutoff it was live until the drop itself was cut off, less than thirty days ago."""
+        gone = lake.table("gone")
+        gone.append("b.parquet")
+        lake.nessie.state.now = NOW - timedelta(days=50)
+        gone.drop()
+        lake.nessie.state.now = NOW - timedelta(days=5)
+        lake.orders.append("b.parquet")
+
+        marked = lake.mark("P25D", keep_state_at_cutoff=True, dropped_grace=GRACE)
+
+        assert [table.is_collected for table in marked.dropped] == [False]
+
     def test_commits_that_pushed_it_out_lately_do_not_count_for_long(self, lake: Lake) -> None:
         """By a policy of three commits it was live until yesterday."""
         lake.dropped()
@@ -208,6 +221,18 @@ class TestWhatOthersNeed:
         lake.dropped("inner", lake.uri("orders/inner"))
         lake.collect()
         assert lake.below("orders") == lake.orders.live_files(lake.orders.states[-1])
+
+    @pytest.mark.parametrize("place", ["orders/inner", "orders"])
+    def test_within_its_grace_it_stays_inside_a_live_table_too(
+        self, lake: Lake, place: str
+    ) -> None:
+        """Told by its folder, or by its metadata where it shares the live table's own."""
+        inner = lake.table("inner", lake.uri(place))
+        state = inner.append("b.parquet")
+        lake.nessie.state.now = RECENTLY
+        inner.drop()
+        lake.collect()
+        assert inner.live_files(state) <= lake.files()
 
     def test_around_a_live_table_it_stays(self, lake: Lake) -> None:
         """Its location holds more than this catalog can tell."""
