@@ -1,16 +1,21 @@
-"""What every test shares: Hypothesis profiles and the run's one SparkSession."""
+"""What every test shares: Hypothesis profiles, what tests do without and may not leave, and the run's one SparkSession."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lakesweep.lake.kv import sqlite
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parent.parent
 
 # On shared two-core machines a first call may compile or load for seconds: the time limit per test is the judge
 # of slowness, not a deadline per example.
@@ -39,6 +44,24 @@ settings.load_profile(
 def _no_jvm_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that tests run in this process start no JVM of their own: most are about being refused."""
     monkeypatch.setattr("lakesweep.engine.jvm._start", lambda *_: None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Ref stores of tests, of which most are thrown away after seconds, need not outlive a power cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        careless = (*sqlite._PRAGMAS, "synchronous=OFF")
+        patch.setattr(sqlite, "_PRAGMAS", careless)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_at_the_root() -> Iterator[None]:
+    """Tests write into folders of their own: a file in the repository's would be committed one day."""
+    before = set(os.listdir(ROOT))
+    yield
+    left = sorted(name for name in set(os.listdir(ROOT)) - before if not name.startswith("."))
+    assert not left, f"the test left {left} in {ROOT}"
 
 
 @pytest.fixture(scope="session")
