@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,17 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     db: LakeDb = None,
     key_file: LakeKeyFile = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(help="PEM file with the server's certificate chain; https is spoken with it."),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificate's key.")
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(help="File to append one JSON line to for each request: who, what, result."),
+    ] = None,
     slice_max_age: Annotated[str, typer.Option(help="Age at which a new slice begins.")] = "1h",
     slice_max_size: Annotated[int, typer.Option(min=1, help="Objects in one slice.")] = 50_000,
     token_life: Annotated[
@@ -52,7 +64,14 @@ def serve(
     LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. `lakesweep keys` gives others theirs. Ctrl-C or SIGTERM finishes the requests under way and stops.
     """
     with lake_packages():
-        from lakesweep.lake.server import bind, open_lake, serve_lake, set_up_first_user, url_of
+        from lakesweep.lake.server import (
+            Serving,
+            bind,
+            open_lake,
+            serve_lake,
+            set_up_first_user,
+            url_of,
+        )
         from lakesweep.lake.values import LakeSettings
     from lakesweep.storage import StorageOptions
 
@@ -68,6 +87,8 @@ def serve(
         allow_namespaces=tuple(allow_namespace or ()),
         allow_imports=tuple(allow_import or ()),
     )
+    serving = Serving(tls_cert=tls_cert, tls_key=tls_key, audit_log=audit_log)
+    serving.check()
     listener = bind(host, port)
     lake = open_lake(settings, db)
     try:
@@ -75,13 +96,13 @@ def serve(
         made = set_up_first_user(lake, *(value or None for value in given))
 
         def announce() -> None:
-            typer.echo(f"endpoint           {url_of(listener)}")
+            typer.echo(f"endpoint           {url_of(listener, serving)}")
             if made is not None:
                 typer.echo(f"access key id      {made.access_key_id}")
             if made is not None and not any(given):
                 typer.echo(f"secret access key  {made.secret_access_key}   (shown this once)")
 
-        serve_lake(lake, listener, announce=announce)
+        serve_lake(lake, listener, announce=announce, serving=serving)
     finally:
         listener.close()
         lake.close()

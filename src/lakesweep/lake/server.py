@@ -10,10 +10,11 @@ import logging
 import secrets
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ import uvicorn
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
+from lakesweep.lake.api.observing import AuditLog
 from lakesweep.lake.connections import protocol_with
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError
@@ -34,7 +36,14 @@ from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, Credentials, LakeSettings
 
-__all__ = ["LakeServer", "open_credentials", "open_lake", "serve_lake", "set_up_first_user"]
+__all__ = [
+    "LakeServer",
+    "Serving",
+    "open_credentials",
+    "open_lake",
+    "serve_lake",
+    "set_up_first_user",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +55,34 @@ _GRACEFUL_STOP_SECONDS = 20
 # Of one idle connection. Clients keep theirs open between calls; the default of five seconds loses races with them.
 _KEEP_ALIVE_SECONDS = 75
 _BACKLOG = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How a server speaks to its clients, and what it records of them."""
+
+    tls_cert: Path | None = None
+    """A PEM file with the certificate and those that lead to its root; https is spoken with it, and http without."""
+    tls_key: Path | None = None
+    audit_log: Path | None = None
+    limits: RequestLimits = field(default_factory=RequestLimits)
+
+    def check(self) -> None:
+        """Raise `ConfigError` when the certificate and its key can't be used."""
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ConfigError(
+                "TLS needs both a certificate and its key; the lake was not started."
+                " Give both --tls-cert and --tls-key, or neither."
+            )
+        if self.tls_cert is not None:
+            try:
+                ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key)
+            except (OSError, ssl.SSLError) as error:
+                raise ConfigError(
+                    f"The certificate {self.tls_cert} can't be used with the key {self.tls_key}:"
+                    f" {error.strerror or error}. The lake was not started; both are PEM files, the key without a"
+                    " passphrase."
+                ) from error
 
 
 def utc_now() -> datetime:
@@ -141,10 +178,11 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, serving: Serving) -> str:
     """Where a client on this machine finds the server."""
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    scheme = "http" if serving.tls_cert is None else "https"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def serve_lake(
@@ -152,14 +190,17 @@ def serve_lake(
     listener: socket.socket,
     *,
     announce: Callable[[], None],
-    limits: RequestLimits | None = None,
+    serving: Serving,
 ) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first.
 
     `announce` is called once a signal would stop the server in good order.
     """
-    server = _uvicorn_server(lake, limits)
-    with housekeeping(lake), _stopped_by_signals(server):
+    with (
+        _uvicorn_server(lake, serving) as server,
+        housekeeping(lake),
+        _stopped_by_signals(server),
+    ):
         announce()
         server.run(sockets=[listener])
 
@@ -218,11 +259,14 @@ class LakeServer:
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
         settings: LakeSettings | None = None,
-        limits: RequestLimits | None = None,
+        serving: Serving = Serving(),  # noqa: B008 (frozen)
         clock: Clock = utc_now,
     ) -> None:
+        serving.check()
         settings = settings or LakeSettings(Path(data_dir))
+        self._resources = ExitStack()
         self.lake = open_lake(replace(settings, data_dir=Path(data_dir)), db_url, clock)
+        self._resources.callback(self.lake.close)
         try:
             made = set_up_first_user(self.lake, access_key_id, secret_access_key)
             if made is not None:
@@ -234,13 +278,13 @@ class LakeServer:
                 )
             self.access_key_id = access_key_id
             self.secret_access_key = secret_access_key
-            self._listener = bind(host, port)
+            self._listener = self._resources.enter_context(bind(host, port))
+            self._server = self._resources.enter_context(_uvicorn_server(self.lake, serving))
         except BaseException:
-            self.lake.close()
+            self._resources.close()
             raise
-        self.url = url_of(self._listener)
+        self.url = url_of(self._listener, serving)
         self.endpoint = self.url + API_PATH
-        self._server = _uvicorn_server(self.lake, limits)
         self._thread = threading.Thread(target=self._run, name="lake-server", daemon=True)
         self._ready = threading.Event()
 
@@ -259,7 +303,7 @@ class LakeServer:
         """Finish the requests under way, stop, and let go of the ref store."""
         self._server.should_exit = True
         self._thread.join()
-        self.lake.close()
+        self._resources.close()
 
     def _run(self) -> None:
         with housekeeping(self.lake):
@@ -275,17 +319,23 @@ class LakeServer:
         raise RuntimeError(f"The lake's server on {self.url} did not start.")
 
 
-def _uvicorn_server(lake: Lake, limits: RequestLimits | None) -> uvicorn.Server:
-    limits = limits or RequestLimits()
-    config = uvicorn.Config(
-        build_app(lake, limits=limits),
-        http=protocol_with(limits.header_seconds),
-        loop="uvloop",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=_GRACEFUL_STOP_SECONDS,
-    )
-    return uvicorn.Server(config)
+@contextmanager
+def _uvicorn_server(lake: Lake, serving: Serving) -> Iterator[uvicorn.Server]:
+    with ExitStack() as resources:
+        audit_log = None
+        if serving.audit_log is not None:
+            audit_log = resources.enter_context(closing(AuditLog(serving.audit_log)))
+        config = uvicorn.Config(
+            build_app(lake, limits=serving.limits, audit_log=audit_log),
+            http=protocol_with(serving.limits.header_seconds),
+            loop="uvloop",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=_GRACEFUL_STOP_SECONDS,
+            ssl_certfile=serving.tls_cert,
+            ssl_keyfile=serving.tls_key,
+        )
+        yield uvicorn.Server(config)

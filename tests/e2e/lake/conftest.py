@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3
 import httpx
 import pytest
+from botocore.config import Config
 
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
@@ -103,3 +105,25 @@ def repo(api: Api) -> Repo:
     reply = api.send("POST", "/repositories", json=body)
     assert reply.status_code == 201, reply.text
     return Repo(api, name, api.server.lake.settings.data_dir / name)
+
+
+@pytest.fixture
+def s3_client() -> Callable[[LakeServer], Any]:
+    """Builds a boto3 client with a server's own key."""
+
+    def make(server: LakeServer) -> Any:
+        return boto3.session.Session().client(
+            "s3",
+            endpoint_url=server.url,
+            region_name="us-east-1",
+            aws_access_key_id=server.access_key_id,
+            aws_secret_access_key=server.secret_access_key,
+            config=Config(
+                signature_version="s3v4",
+                s3={"addressing_style": "path"},
+                retries={"total_max_attempts": 1},
+                proxies={},
+            ),
+        )
+
+    return make

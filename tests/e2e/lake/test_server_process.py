@@ -16,7 +16,7 @@ import pytest
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.api.limits import RequestLimits
-from lakesweep.lake.server import LakeServer, bind
+from lakesweep.lake.server import LakeServer, Serving, bind
 
 SMALL = RequestLimits(max_document_bytes=2000, max_object_bytes=100_000)
 IMPATIENT = RequestLimits(header_seconds=0.5, silence_seconds=0.5, document_seconds=1)
@@ -24,13 +24,13 @@ IMPATIENT = RequestLimits(header_seconds=0.5, silence_seconds=0.5, document_seco
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[LakeServer]:
-    with LakeServer(data_dir=tmp_path, limits=SMALL) as server:
+    with LakeServer(data_dir=tmp_path, serving=Serving(limits=SMALL)) as server:
         yield server
 
 
 @pytest.fixture
 def impatient(tmp_path: Path) -> Iterator[LakeServer]:
-    with LakeServer(data_dir=tmp_path, limits=IMPATIENT) as server:
+    with LakeServer(data_dir=tmp_path, serving=Serving(limits=IMPATIENT)) as server:
         yield server
 
 

@@ -13,6 +13,7 @@ from lakesweep.lake.api.auth import Authenticator, RequireCredentials
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.limits import LimitRequests, RequestLimits
+from lakesweep.lake.api.observing import AuditLog, ObserveRequests
 from lakesweep.lake.api.rest import (
     branches,
     commits,
@@ -61,12 +62,14 @@ def build_app(
     *,
     limits: RequestLimits | None = None,
     gateway_domains: Sequence[str] = DEFAULT_DOMAINS,
+    audit_log: AuditLog | None = None,
 ) -> ASGIApp:
     """Everything that listens on the lake's one port."""
     lanes = Lanes()
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     dispatch = _Dispatch(build_rest(lake, lanes), gateway, gateway_domains)
-    return LimitRequests(dispatch, limits or RequestLimits())
+    limited = LimitRequests(dispatch, limits or RequestLimits())
+    return ObserveRequests(limited, (audit_log,)) if audit_log is not None else limited
 
 
 def build_rest(lake: Lake, lanes: Lanes) -> ASGIApp:

@@ -20,6 +20,7 @@ import anyio.to_thread
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.replies import error_reply
 from lakesweep.lake.values import Credentials
 
@@ -117,6 +118,7 @@ class RequireCredentials:
                 await unauthorized()(scope, receive, send)
                 return
             scope[CREDENTIALS_KEY] = credentials
+            note(scope, credentials)
         await self._app(scope, receive, send)
 
 

@@ -26,6 +26,7 @@ from lakesweep.lake.api.gateway.sigv4 import verify_request
 from lakesweep.lake.api.gateway.translation import to_s3_error
 from lakesweep.lake.api.gateway.xml import error_document
 from lakesweep.lake.api.lanes import Lanes
+from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.streams import CHUNK_BYTES
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import Credentials
@@ -81,22 +82,22 @@ class _Gateway:
         request_id = secrets.token_hex(8).upper()
         body = _IncomingBody(receive)
         request = _read_request(scope, self._domains, body.from_thread())
-        response = await self._respond(request, request_id, body)
+        response = await self._respond(scope, request, request_id, body)
         if response.status >= 400:
             await body.drain()
         await self._send(request, response, request_id, body, send)
 
     async def _respond(
-        self, request: GatewayRequest, request_id: str, body: _IncomingBody
+        self, scope: Scope, request: GatewayRequest, request_id: str, body: _IncomingBody
     ) -> GatewayResponse:
         answer = partial(self._answer, request, request_id)
         if request.method not in ("PUT", "POST"):
             run = self._lanes.run_read if request.key else self._lanes.run_list
-            return await run(partial(answer, lambda: self._admit(request)()))
+            return await run(partial(answer, lambda: self._admit(scope, request)()))
         admitted: list[Callable[[], GatewayResponse]] = []
 
         def admit() -> GatewayResponse:
-            admitted.append(self._admit(request))
+            admitted.append(self._admit(scope, request))
             return GatewayResponse()
 
         refused = await self._lanes.run_read(partial(answer, admit))
@@ -110,11 +111,13 @@ class _Gateway:
             return await self._lanes.run_upload(perform)
         return await self._lanes.run_long_upload(perform)
 
-    def _admit(self, request: GatewayRequest) -> Callable[[], GatewayResponse]:
+    def _admit(self, scope: Scope, request: GatewayRequest) -> Callable[[], GatewayResponse]:
         """What the request asks for, ready to be done, once its sender has proved who they are, and that they may."""
         _check_text(request)
         call = self._authenticate(request)
+        note(scope, call.caller, "s3", request.bucket, request.key)
         handler = find_handler(request)
+        note(scope, call.caller, f"s3:{handler.__name__}", request.bucket, request.key)
         check_operation_access(handler, call)
         return partial(handler, call)
 

@@ -11,8 +11,10 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 
 from lakesweep.lake.api.auth import CREDENTIALS_KEY
+from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.rest.unsupported import UNSUPPORTED_OPERATIONS
 from lakesweep.lake.users.access import Need, check_access
+from lakesweep.lake.values import Credentials
 
 __all__ = ["NEED_OF_ROUTE", "check_route_access", "routes_in", "set_up_access"]
 
@@ -135,8 +137,12 @@ def set_up_access(routers: Iterable[APIRouter]) -> None:
 
 
 async def check_route_access(request: Request) -> None:
-    """Check the caller's key against the route that was found; a dependency of all routes."""
-    need = NEED_OF_ROUTE[request.method, request.scope["route"].path]
+    """Check the caller's key against the route that was found; passed by every request before its handler."""
+    route, repository_id = request.scope["route"], request.path_params.get("repository")
+    need = NEED_OF_ROUTE[request.method, route.path]
+    caller: Credentials | None = request.scope.get(CREDENTIALS_KEY)
+    target = request.query_params.get("path") or request.query_params.get("dest_path")
+    note(request.scope, caller, route.name, repository_id, target)
     if need is not Need.OPEN:
-        caller = request.scope[CREDENTIALS_KEY]
-        check_access(caller, need, request.path_params.get("repository"))
+        assert caller is not None
+        check_access(caller, need, repository_id)
