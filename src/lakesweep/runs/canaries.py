@@ -10,7 +10,7 @@ notices a list that lost one entry in two hundred with 99 % (0.995^920 < 0.01).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -25,6 +25,7 @@ from lakesweep.engine.cells import Hashes
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.live import LiveRead
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +49,18 @@ class Canary:
     address: str
 
 
-def take_canaries(context: RunContext) -> list[Canary]:
-    """About a thousand entries inside the namespace, at random places that are other ones each time."""
+def take_canaries(context: RunContext, before: LiveRead | None = None) -> list[Canary]:
+    """About a thousand entries inside the namespace, at random places that are other ones each time.
+
+    Of heads that `before` has read nothing is taken but what is staged: their ranges are not judged again.
+    """
     seed = f"{context.name} {context.clock().isoformat()}"
     chance = Random(seed)
     branches = context.client.branches(context.name)
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
         staged = _take_staged(context, branches, chance, pool)
-        committed = _take_committed(context, branches, _CANARIES - len(staged), chance, pool)
+        new = [b for b in branches if before is None or not before.has_read(b.commit_id)]
+        committed = _take_committed(context, new, _CANARIES - len(staged), chance, pool)
     logger.info(
         "repo#%s %d staged and %d committed canaries, seed %r",
         context.name,
@@ -66,16 +71,24 @@ def take_canaries(context: RunContext) -> list[Canary]:
     return staged + committed
 
 
-def refuse_dead_canaries(context: RunContext, canaries: Sequence[Canary], dead: Hashes) -> None:
+def refuse_dead_canaries(
+    context: RunContext,
+    canaries: Sequence[Canary],
+    dead: Hashes,
+    is_judged: Callable[[BranchId, str], bool] = lambda branch, path: False,
+) -> None:
     """Refuse the run when a canary that no reference explained is still read.
 
-    One whose branch reads something else by now is no canary any more.
+    One whose branch reads something else by now is no canary any more. `is_judged` tells of a path at a branch's head
+    whether an earlier round has judged its range: then it is in no reference of this round.
     """
     if not len(dead) or not canaries:
         return
     hashes = hash_addresses(pa.array([c.address for c in canaries], pa.string()))
     for index in np.flatnonzero(np.isin(hashes, dead)):
         canary = canaries[int(index)]
+        if _is_committed(context, canary, is_judged):
+            continue
         if _look_up(context, canary.ref, canary.path) != canary:
             continue
         raise UnsafeToSweepError(
@@ -83,6 +96,35 @@ def refuse_dead_canaries(context: RunContext, canaries: Sequence[Canary], dead: 
             "What is live was not understood, or the server left it out of its list; nothing was deleted. Run again; "
             "if it happens twice, report it with the run record.",
             kind="dead-canary",
+        )
+
+
+def _is_committed(
+    context: RunContext, canary: Canary, is_judged: Callable[[BranchId, str], bool]
+) -> bool:
+    """Whether a canary lies in a range that was judged before; a staged one may have been committed since it was taken."""
+    head = f"{canary.ref.removesuffix('@')}@"
+    if not is_judged(BranchId(head.removesuffix("@")), canary.path):
+        return False
+    if canary.ref == head:
+        return True
+    committed = _look_up(context, head, canary.path)
+    return committed is not None and committed.address == canary.address
+
+
+def refuse_unread_heads(context: RunContext, heads: Sequence[BranchHead], live: LiveRead) -> None:
+    """Refuse the run when a branch that was there before anything was read has a head whose ranges were not read.
+
+    One that was deleted or has moved since then is none of them.
+    """
+    unread = {(head.id, head.commit_id) for head in heads if not live.has_read(head.commit_id)}
+    if unread:
+        unread &= {(head.id, head.commit_id) for head in context.client.branches(context.name)}
+    for branch, commit_id in sorted(unread):
+        raise UnsafeToSweepError(
+            f"Branch {branch} of {context.name} is at commit {commit_id}, which was not among those that the server "
+            "gave. What is live was not read in full; nothing was deleted. Run again; if it happens twice, report it.",
+            kind="unread-head",
         )
 
 

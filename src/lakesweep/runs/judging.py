@@ -20,7 +20,7 @@ from lakesweep.runs.accounts import check_once, counts_in, doubt, parts_in, sums
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.work import candidates as cand
 from lakesweep.runs.work import references as refs
-from lakesweep.runs.work.candidates import Candidate, ListedPart, read_candidates
+from lakesweep.runs.work.candidates import Candidate, ListedPart, PlannedPart, read_candidates
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.references import (
     AddressList,
@@ -230,8 +230,9 @@ def _check_candidates(
     check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
     rows = {str(row["item"]): row["rows"] for row in counts}
     for item in candidates:
-        if isinstance(item, ListedPart) and rows[item.name] != item.rows:
-            raise doubt(f"{item.key} held {rows[item.name]} rows, {item.rows} were listed into it")
+        promised = item.rows if isinstance(item, ListedPart | PlannedPart) else None
+        if promised is not None and rows[item.name] != promised:
+            raise doubt(f"{item.name} held {rows[item.name]} rows, {promised} were written into it")
     judged = sum(sums[v] for v in VERDICTS) + sums["duplicates"]
     judged_bytes = sum(sums[f"{v}_bytes"] for v in VERDICTS) + sums["duplicate_bytes"]
     sent_bytes = sum(row["bytes"] for row in counts)

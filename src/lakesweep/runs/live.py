@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
@@ -55,6 +55,21 @@ class LiveRead:
     def committed_entries(self) -> int:
         """Entries in all ranges that were read."""
         return sum(self.live_ranges.values()) + sum(self.expired_ranges.values())
+
+    def has_read(self, commit_id: CommitId) -> bool:
+        """Whether a commit is known, and all of its ranges are among the live ones."""
+        commit = self.refs.graph.get(commit_id)
+        return commit is not None and commit.meta_range_id in self.metaranges
+
+    def since(self, before: LiveRead) -> LiveRead:
+        """The same, but of ranges only those that `before` had not: ranges are named by their content and never change."""
+        return replace(
+            self,
+            live_ranges={r: n for r, n in self.live_ranges.items() if r not in before.live_ranges},
+            expired_ranges={
+                r: n for r, n in self.expired_ranges.items() if r not in before.expired_ranges
+            },
+        )
 
     def references(
         self,

@@ -211,10 +211,15 @@ class SplitGarbage:
     @property
     def notes(self) -> tuple[str, ...]:
         """Why some of it is undecided, for the record."""
-        if not self.undecided:
-            return ()
-        said = f"kept, undecided: {tally_of(self.undecided)} may be staged re-uploads that the server does not list"
-        return tuple(f"{said}; {reason}" for reason in self.reasons)
+        return undecided_notes(self.undecided, self.reasons)
+
+
+def undecided_notes(undecided: Sequence[Part], reasons: Sequence[str]) -> tuple[str, ...]:
+    """Why these parts are undecided, for the record."""
+    if not undecided:
+        return ()
+    said = f"kept, undecided: {tally_of(undecided)} may be staged re-uploads that the server does not list"
+    return tuple(f"{said}; {reason}" for reason in reasons)
 
 
 def tally_of(parts: Sequence[Part]) -> Tally:

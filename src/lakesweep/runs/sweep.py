@@ -30,12 +30,12 @@ from lakesweep.runs.paths import RunFolder, RunId, event_order, events_folder, m
 from lakesweep.runs.plan import Plan, is_untouched
 from lakesweep.runs.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.runs.request import SweepRequest
-from lakesweep.runs.reuploads import tally_of
+from lakesweep.runs.reuploads import tally_of, undecided_notes
 from lakesweep.runs.saved import carry_on
 from lakesweep.runs.slow_rereads import LAKEFS_ADVICE, too_slow
 from lakesweep.runs.sweep_progress import OUTCOMES, SweepProgress
 from lakesweep.runs.unfinished import status_after
-from lakesweep.runs.verification import Authorised, verify_plan
+from lakesweep.runs.verification import Authorised, KeptRows, verify_plan
 from lakesweep.runs.work import deleting
 from lakesweep.runs.work.copying import CopyRoad
 from lakesweep.runs.work.deleting import (
@@ -103,10 +103,11 @@ class _Sweep:
         self._plan = plan
         self._request = request
         self._lease = lease
-        self._files = _mark_files(context, plan)
+        self._marks = _mark_files(context, plan)
         self._trust_dates = is_untouched(context.store, plan)
         self._authorised: Authorised | None = None
-        self._before_backup: Authorised | None = None
+        self._kept = KeptRows()
+        self._is_backed_up = request.backup_to is None
         self._not_backed_up: list[Part] = []
         self.progress = SweepProgress()
         self.may_have_deleted = False
@@ -129,7 +130,7 @@ class _Sweep:
             status = RunStatus.PARTLY_SWEPT if deleted.objects else RunStatus.FAILED
         record = self.recorded(record, status, self.why_failed())
         record = record.noted(*self._who_was_first())
-        carry_on(self._context.store, self._plan.run_id, [*self.kept_parts, *self._not_backed_up])
+        carry_on(self._context.store, self._plan.run_id, [*self._kept.parts, *self._not_backed_up])
         _save(self._context, record)
         said = f"{failed} of mark {self._plan.mark_id} could not be deleted ({self.why_failed()})."
         if status is RunStatus.PARTLY_SWEPT:
@@ -181,29 +182,30 @@ class _Sweep:
                 authorised = verify_plan(
                     self._context,
                     self._plan,
-                    self._files,
+                    self._marks,
                     trust_dates=self._trust_dates,
                     read_at=store_time,
-                    before=self._authorised.live if self._authorised is not None else None,
+                    before=self._authorised,
                 )
                 step.items = authorised.tally.objects
-                step.said = f"{authorised.tally} still garbage, {authorised.revived} revived"
+                step.said = f"{authorised.tally} still garbage, {authorised.kept.revived} revived"
             if self._authorised is None:
                 self.progress.done_before = authorised.done
                 self._check_widening(authorised.tally + authorised.done)
             self._authorised = authorised
+            self._kept += authorised.kept
             if self._request.dry_run:
                 return authorised
             self._record_missing(authorised.absent)
             if not authorised.parts:
                 return authorised
-            if self._request.backup_to is not None and self._before_backup is None:
+            if not self._is_backed_up:
                 # Copying takes its time: what is live is read again before anything is deleted, and only what was
                 # copied and verified is looked at from here on.
-                self._before_backup = authorised
-                self._files = [part.key for part in self._back_up(authorised.parts)]
-                if not self._files:
-                    return replace(authorised, parts=[])
+                self._is_backed_up = True
+                self._authorised = replace(authorised, parts=self._back_up(authorised.parts))
+                if not self._authorised.parts:
+                    return self._authorised
                 continue
             took = self._context.clock() - began
             valid_for = margins.authority_after(took)
@@ -307,18 +309,6 @@ class _Sweep:
     def _gone_folder(self) -> str:
         return events_folder(event_order(self._context.clock()), "gone", self._plan.run_id)
 
-    @property
-    def kept_parts(self) -> list[Part]:
-        """Rows of the plan that came back to life, or that nobody could decide."""
-        return [part for a in self._looked for part in (*a.revived_parts, *a.undecided_parts)]
-
-    @property
-    def _looked(self) -> list[Authorised]:
-        """The re-verifications that between them judged every row once: before the backup, and the last one."""
-        if self._before_backup is None or self._before_backup is self._authorised:
-            return [self._authorised] if self._authorised is not None else []
-        return [self._before_backup, *([self._authorised] if self._authorised else [])]
-
     def failed(self) -> Tally:
         """Keys of the plan that are still there and should not be."""
         return (
@@ -356,34 +346,33 @@ class _Sweep:
         if self._authorised is None:
             # Nothing was looked at, so what an earlier sweep of this plan counted stays.
             return ended
-        looked = self._looked
-        revived = sum((a.revived for a in looked), Tally())
-        refused = sum((a.refused for a in looked), Tally())
+        kept = self._kept
         counted = {
             "deleted": self.progress.tally(deleting.DELETED) + self.progress.done_before,
             "already_gone": self.progress.tally(deleting.ALREADY_GONE),
-            "revived": revived,
-            "kept_undecided": tally_of([p for a in looked for p in a.undecided_parts]),
+            "revived": kept.revived,
+            "kept_undecided": tally_of(kept.undecided_parts),
             "failed": self.failed(),
         }
-        notes = [note for a in looked for note in a.notes]
+        notes = [*undecided_notes(kept.undecided_parts, kept.reasons)]
         if not self._trust_dates:
             notes.append(
                 "the mark's files are not those that the mark wrote: every row was checked again"
             )
-        if refused.objects:
-            notes.append(f"{refused} of the mark were not garbage by shape or age, and were kept")
+        if kept.refused.objects:
+            notes.append(
+                f"{kept.refused} of the mark were not garbage by shape or age, and were kept"
+            )
         finality = finality_of_deletes(self._context) if counted["deleted"].objects else {}
         # Bytes that the store keeps, or may keep, are deleted and not freed.
         is_freed = finality.get("kept") == Kept.NOT_KEPT.value
         counted["freed"] = counted["deleted"] if is_freed else Tally()
-        names = tuple(name for a in looked for name in a.revived_names)
         return replace(
             ended.counted(
                 {name: tally.objects for name, tally in counted.items()},
                 {name: tally.bytes for name, tally in counted.items()},
             ),
-            revived=names,
+            revived=kept.names,
             failures=self.failures,
             finality=finality,
         ).noted(*notes)

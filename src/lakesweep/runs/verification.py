@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from lakesweep.catalogs.lakefs.graph import Refs
+from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
+from lakesweep.domain.commits import BranchId, MetaRangeId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.metaranges import RangeInfo
 from lakesweep.formats.tables import read_mark
 from lakesweep.runs.accounts import parse_parts
-from lakesweep.runs.canaries import refuse_dead_canaries, take_canaries
+from lakesweep.runs.canaries import refuse_dead_canaries, refuse_unread_heads, take_canaries
 from lakesweep.runs.context import RunContext
 from lakesweep.runs.judging import judge_candidates
 from lakesweep.runs.live import LiveRead, Roots, read_live
@@ -34,19 +39,43 @@ _MOST_NAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows of a plan that are not to be deleted any more. A round judges none that an earlier one kept, so they add up."""
+
+    revived: Tally = field(default_factory=Tally)
+    names: tuple[str, ...] = ()  # of the revived, so many as a record has room for
+    revived_parts: tuple[Part, ...] = ()
+    undecided_parts: tuple[Part, ...] = ()  # may be staged re-uploads
+    reasons: tuple[str, ...] = ()  # why they are undecided
+    refused: Tally = field(
+        default_factory=Tally
+    )  # of the wrong shape, or too young: a plan that was edited by hand
+
+    def __add__(self, other: KeptRows) -> KeptRows:
+        return KeptRows(
+            revived=self.revived + other.revived,
+            names=(*self.names, *other.names)[:_MOST_NAMES],
+            revived_parts=(*self.revived_parts, *other.revived_parts),
+            undecided_parts=(*self.undecided_parts, *other.undecided_parts),
+            reasons=tuple(dict.fromkeys((*self.reasons, *other.reasons))),
+            refused=self.refused + other.refused,
+        )
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What came back to life, and what nobody could decide: the next run looks at it again."""
+        return (*self.revived_parts, *self.undecided_parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Authorised:
-    """What may be deleted, by a re-read that began at `read_at` on the store's clock, and what became of the rest of the plan."""
+    """What may be deleted, by a re-read that began at `read_at` on the store's clock, and what became of the other rows."""
 
     read_at: datetime
     live: LiveRead
     parts: list[Part]
     done: Tally  # deleted by an earlier round or an interrupted sweep
-    revived: Tally
-    revived_names: tuple[str, ...]
-    revived_parts: list[Part]
-    undecided_parts: list[Part]  # may be staged re-uploads: kept
-    notes: tuple[str, ...]
-    refused: Tally  # of the wrong shape, or too young: a plan that was edited by hand
+    kept: KeptRows
     root_names: bool  # whether the repository's commits hold addresses at the root
     absent: list[
         Part
@@ -61,24 +90,30 @@ class Authorised:
 def verify_plan(
     context: RunContext,
     plan: Plan,
-    files: Sequence[str],
+    marks: Sequence[str],
     *,
     trust_dates: bool,
     read_at: datetime,
-    before: LiveRead | None = None,
+    before: Authorised | None = None,
 ) -> Authorised:
-    """Judge the plan's rows again, in rule 4's order, with the roots that the mark was given.
+    """Judge the plan's rows again, in rule 4's order, with the roots that its mark was given.
 
-    `read_at` is what the store's clock says now, before anything is read; `before` is what an earlier round read.
+    `read_at` is what the store's clock says now, before anything is read. The first round judges the mark's files by all
+    that is live. A later one judges what `before`, the round before it, has authorised: no range that was live then
+    holds any of it, so only ranges that are new among the live ones can.
     """
     context.engine.begin()
     refuse_shared_namespace(context)
     with context.phases.phase("canaries") as step:
-        canaries = take_canaries(context)
+        heads = context.client.branches(context.name)
+        read_before = before.live if before is not None else None
+        canaries = take_canaries(context, read_before)
         step.items = len(canaries)
-    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock(), before)
+    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock(), read_before)
+    refuse_unread_heads(context, heads, live)
+    new = live.since(read_before) if read_before is not None else live
     folder = RunFolder(plan.run_id).verdicts
-    references: list[Reference] = live.references(
+    references: list[Reference] = new.references(
         load_range_index(context.store),
         expired_are_live=plan.what == What.UNCOMMITTED,
         with_expired=True,
@@ -89,16 +124,20 @@ def verify_plan(
         judged = judge_candidates(
             context,
             references,
-            [PlannedPart(key) for key in files],
+            [PlannedPart(part.key, part.rows) for part in before.parts]
+            if before is not None
+            else [PlannedPart(key) for key in marks],
             Judge(
                 context.target,
                 folder,
                 plan.cutoff,
                 trust_dates=trust_dates,
+                trust_reasons=before is not None,
                 keep_live_rows=True,
+                root_names=before is not None and before.root_names,
             ),
-            expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
-            expected_candidates=plan.garbage.objects,
+            expected_references=new.committed_entries + (live.staged.rows_promised or 100_000),
+            expected_candidates=before.tally.objects if before else plan.garbage.objects,
             cache_folder=RANGE_CACHE,
         )
         step.items = sum(t.objects for t in judged.tallies.values())
@@ -110,25 +149,54 @@ def verify_plan(
     )
     with context.phases.phase("verify") as step:
         old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
-        refuse_dead_canaries(context, canaries, judged.dead_canaries)
+        is_judged = _JudgedBefore(context, live.refs, read_before)
+        refuse_dead_canaries(context, canaries, judged.dead_canaries, is_judged)
         reuploads = find_reuploads(context, live, judged.suspects | suspects)
         split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
         step.items = len(canaries)
-    revived_parts = [*judged.kept, *split.read]
+    revived_parts = (*judged.kept, *split.read)
     return Authorised(
         read_at=read_at,
         live=live,
         parts=split.garbage,
         done=judged.tallies["gone"],
-        revived=judged.tallies["live"] + tally_of(split.read),
-        revived_names=_names(context, revived_parts),
-        revived_parts=revived_parts,
-        undecided_parts=split.undecided,
-        notes=split.notes,
-        refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
-        root_names=judged.root_names,
+        kept=KeptRows(
+            revived=judged.tallies["live"] + tally_of(split.read),
+            names=_names(context, revived_parts),
+            revived_parts=revived_parts,
+            undecided_parts=tuple(split.undecided),
+            reasons=split.reasons if split.undecided else (),
+            refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
+        ),
+        root_names=judged.root_names or (before is not None and before.root_names),
         absent=absent,
     )
+
+
+class _JudgedBefore:
+    """Tells whether the range that holds a path at the head of a branch was judged by an earlier round."""
+
+    def __init__(self, context: RunContext, refs: Refs, before: LiveRead | None) -> None:
+        self._context = context
+        self._metaranges = {
+            head.id: refs.graph[head.commit_id].meta_range_id for head in refs.heads
+        }
+        self._before = before
+        self._read: dict[MetaRangeId, list[RangeInfo]] = {}
+
+    def __call__(self, branch: BranchId, path: str) -> bool:
+        metarange = self._metaranges.get(branch)
+        if self._before is None or not metarange:
+            return False
+        if metarange not in self._read:
+            self._read |= ranges_of_commits(self._context.store, [metarange])
+        ranges, key = self._read[metarange], path.encode()
+        at = bisect_left(ranges, key, key=lambda info: info.max_key)
+        return (
+            at < len(ranges)
+            and ranges[at].min_key <= key
+            and ranges[at].id in self._before.live_ranges
+        )
 
 
 def _date(

@@ -19,7 +19,7 @@ from lakesweep.testing.scene import Scene
 __all__ = ["forge_mark"]
 
 
-def forge_mark(scene: Scene, addresses: Collection[str]) -> RunRecord:
+def forge_mark(scene: Scene, addresses: Collection[str], reason: str = "unreferenced") -> RunRecord:
     """A finished mark, in order by every check of its files, whose plan names exactly these addresses as old garbage."""
     record = scene.mark()
     store = scene.store
@@ -29,7 +29,7 @@ def forge_mark(scene: Scene, addresses: Collection[str]) -> RunRecord:
             "address": address,
             "size_bytes": len(scene.container.objects[f"ns/{address}"].data),
             "last_modified": scene.container.objects[f"ns/{address}"].last_modified,
-            "reason": "unreferenced",
+            "reason": reason,
         }
         for address in sorted(addresses)
     ]

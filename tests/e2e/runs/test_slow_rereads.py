@@ -25,6 +25,7 @@ from lakesweep.runs.slow_rereads import LAKEFS_ADVICE, too_slow
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.storage import ObjectStore
 from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep.testing.rounds import OneChunkARound
 from lakesweep.testing.scene import ANY_CLOCK, Scene, assert_adds_up
 from lakesweep.testing.trouble import MeddlingTransport, Send, route_of
 
@@ -97,21 +98,6 @@ def test_reread_that_was_slow_once_is_made_again(scene: Scene) -> None:
     assert not scene.left()
 
 
-class OneChunkARound(InProcessEngine):
-    """Gets to one chunk in each round; the others come too late."""
-
-    def __init__(self, scene: Scene) -> None:
-        super().__init__()
-        self._clock = scene.lake.clock
-
-    def collect(self, scatter: Scatter) -> pa.Table:
-        if scatter.schema == DELETED_SCHEMA:
-            late = self._clock.now - MINUTE
-            items = [replace(chunk, not_after=late) for chunk in scatter.items[1:]]
-            scatter = replace(scatter, items=[scatter.items[0], *items])
-        return super().collect(scatter)
-
-
 def test_slow_rereads_with_progress_in_between_do_not_end_a_sweep(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,19 +154,11 @@ def test_second_round_reads_no_metarange_again(
 
     monkeypatch.setattr(live_module, "distinct_ranges", count)
 
-    class Committing(OneChunkARound):
-        """Before each round deletes, somebody commits."""
+    def commit(number: int) -> None:
+        scene.upload("main", f"file-{number}")
+        scene.user.commit("main")
 
-        rounds = 0
-
-        def collect(self, scatter: Scatter) -> pa.Table:
-            if scatter.schema == DELETED_SCHEMA:
-                self.rounds += 1
-                scene.upload("main", f"file-{self.rounds}")
-                scene.user.commit("main")
-            return super().collect(scatter)
-
-    engine = Committing(scene)
+    engine = OneChunkARound(scene, commit)
     swept = run_sweep(scene.context(engine=engine), marked.mark_id, SweepRequest())
     assert engine.rounds == len(scene.garbage)
     assert_adds_up(swept)

@@ -16,6 +16,7 @@ from lakesweep.runs import verification
 from lakesweep.runs.canaries import Canary
 from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.live import LiveRead
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.testing.cut_lists import cut_out
@@ -99,19 +100,20 @@ def test_list_with_fewer_rows_than_the_server_wrote_ends_the_sweep(scene: Scene)
     scene.assert_nothing_else_gone()
 
 
+@pytest.mark.parametrize("reason", ["unreferenced", "expired"])
 def test_reupload_that_no_list_names_is_found_by_the_sweep(
-    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
     """A real server leaves it out of its list, and it is no canary: the sweep asks what the branch reads."""
     scene = make_scene()
     again = scene.upload("main", "base", "base")
     assert again != scene.live["base"]
     scene.lake.clock.advance(timedelta(days=2))
-    mark_id = forge_mark(scene, {scene.garbage["orphan-0"], again}).mark_id
+    mark_id = forge_mark(scene, {scene.garbage["orphan-0"], again}, reason).mark_id
     take = verification.take_canaries
 
-    def take_others(context: RunContext) -> list[Canary]:
-        return [canary for canary in take(context) if canary.path != "base"]
+    def take_others(context: RunContext, before: LiveRead | None) -> list[Canary]:
+        return [canary for canary in take(context, before) if canary.path != "base"]
 
     monkeypatch.setattr(verification, "take_canaries", take_others)
     transport = as_a_real_server(cut_out(scene, {again}))

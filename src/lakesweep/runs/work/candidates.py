@@ -68,9 +68,10 @@ class ListedPart:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPart:
-    """A part of a mark: what a sweep may delete."""
+    """A part of a mark: what a sweep may delete. Of one that a round of the sweep wrote, the rows are known."""
 
     key: str
+    rows: int | None = None
 
     @property
     def name(self) -> str:

@@ -77,6 +77,7 @@ class Judge:
     folder: str
     cutoff: datetime
     trust_dates: bool = True  # false for a plan whose files are not those that its mark wrote
+    trust_reasons: bool = False  # true for rows of an earlier round of the same sweep
     keep_live_rows: bool = False  # a sweep names what came back to life
     root_names: bool = False  # whether the repository's commits hold addresses at the root
     most_suspects: int = MOST_SUSPECTS
@@ -136,6 +137,8 @@ class Judge:
         modified = rows.column("last_modified")
         is_old = _mask(pc.fill_null(pc.less(modified, pa.scalar(self.cutoff)), False))
         in_expired = is_in(hashes, expired) | (source == cand.COMMITTED)
+        if self.trust_reasons:
+            in_expired |= _mask(pc.fill_null(pc.equal(rows.column("reason"), "expired"), False))
         # What was restored is as young as its restoration, which only the store knows.
         is_restored = is_in(hashes, events.restored)
         # The store's word alone is an age. A commit may be back-dated, and an entry's time is its author's.
