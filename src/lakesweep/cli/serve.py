@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,9 @@ def serve(
         Path | None,
         typer.Option(help="File to append one JSON line to for each request: who, what, result."),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that serve on the one port.")
+    ] = 1,
     slice_max_age: Annotated[str, typer.Option(help="Age at which a new slice begins.")] = "1h",
     slice_max_size: Annotated[int, typer.Option(min=1, help="Objects in one slice.")] = 50_000,
     token_life: Annotated[
@@ -69,10 +73,12 @@ def serve(
             bind,
             open_lake,
             serve_lake,
+            serve_worker,
             set_up_first_user,
             url_of,
         )
         from lakesweep.lake.values import LakeSettings
+        from lakesweep.lake.workers import run_workers
     from lakesweep.storage import StorageOptions
 
     _refuse_memory([*(allow_namespace or ()), *(allow_import or ())])
@@ -102,7 +108,13 @@ def serve(
             if made is not None and not any(given):
                 typer.echo(f"secret access key  {made.secret_access_key}   (shown this once)")
 
-        serve_lake(lake, listener, announce=announce, serving=serving)
+        if workers == 1:
+            serve_lake(lake, listener, announce=announce, serving=serving)
+        else:
+            # Each worker opens a lake of its own; this process only watches them.
+            lake.close()
+            worker = partial(serve_worker, settings=settings, db_url=db, serving=serving)
+            run_workers(workers, listener, worker, announce=announce)
     finally:
         listener.close()
         lake.close()

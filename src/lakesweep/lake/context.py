@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
 
 from lakesweep.domain.location import Location
 from lakesweep.lake.addresses.reach import Reach
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.values import Clock, LakeSettings, Repository
 from lakesweep.storage import ObjectStore, open_store
+
+# Each folder that something was imported from has a store of its own.
+_MOST_OPEN_STORES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class LakeContext:
     settings: LakeSettings
     clock: Clock
     reach: Reach = field(init=False)
-    _stores: dict[Location, ObjectStore] = field(default_factory=dict)
+    _stores: OrderedDict[Location, ObjectStore] = field(default_factory=OrderedDict)
     _stores_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -35,7 +41,7 @@ class LakeContext:
 
     def locate(self, uri: str) -> Location:
         """The place a URI means, `local://NAME` being a folder of this lake."""
-        return Location.parse(uri, namespace_root=str(self.settings.data_dir.absolute()))
+        return _parse(uri, self.settings.data_dir)
 
     def namespace(self, repository: Repository) -> Location:
         """Where the repository's objects lie."""
@@ -53,11 +59,19 @@ class LakeContext:
         return self.open(location)
 
     def open(self, location: Location) -> ObjectStore:
-        """The object store at a place."""
+        """The object store at a place. Those used last stay open."""
         with self._stores_lock:
             if location not in self._stores:
                 self._stores[location] = open_store(location, self.settings.storage)
+                while len(self._stores) > _MOST_OPEN_STORES:
+                    self._stores.popitem(last=False)
+            self._stores.move_to_end(location)
             return self._stores[location]
+
+
+@lru_cache(maxsize=1024)
+def _parse(uri: str, data_dir: Path) -> Location:
+    return Location.parse(uri, namespace_root=str(data_dir.absolute()))
 
 
 def partition_of(repository: Repository) -> str:

@@ -13,9 +13,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,6 +36,7 @@ from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, Credentials, LakeSettings
+from lakesweep.lake.workers import watch_parent
 
 __all__ = [
     "LakeServer",
@@ -42,6 +44,7 @@ __all__ = [
     "open_credentials",
     "open_lake",
     "serve_lake",
+    "serve_worker",
     "set_up_first_user",
 ]
 
@@ -191,6 +194,7 @@ def serve_lake(
     *,
     announce: Callable[[], None],
     serving: Serving,
+    keeps_house: bool = True,
 ) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first.
 
@@ -198,11 +202,28 @@ def serve_lake(
     """
     with (
         _uvicorn_server(lake, serving) as server,
-        housekeeping(lake),
+        housekeeping(lake) if keeps_house else nullcontext(),
         _stopped_by_signals(server),
     ):
         announce()
+        watch_parent(partial(setattr, server, "should_exit", True))
         server.run(sockets=[listener])
+
+
+def serve_worker(
+    listener: socket.socket,
+    keeps_house: bool,
+    *,
+    settings: LakeSettings,
+    db_url: str | None,
+    serving: Serving,
+) -> None:
+    """Serve as one of several processes, with a lake of its own on the ref store that all of them share."""
+    lake = open_lake(settings, db_url)
+    try:
+        serve_lake(lake, listener, announce=lambda: None, serving=serving, keeps_house=keeps_house)
+    finally:
+        lake.close()
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.lake.context import LakeContext, partition_of
@@ -180,6 +181,8 @@ def encode_branch(head: BranchHead) -> bytes:
     )
 
 
+# Every request reads its branch's record, and most find it unchanged.
+@lru_cache(maxsize=4096)
 def decode_branch(raw: bytes) -> BranchHead:
     """The branch in a record."""
     fields = decode_record(raw)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from lakesweep.domain.commits import MetaRangeId
 from lakesweep.errors import ObjectExistsError, ObjectNotFoundError, UnsupportedStoreError
@@ -227,6 +228,8 @@ def _encode(repository: Repository) -> bytes:
     )
 
 
+# Every request reads its repository's record, and most find it unchanged.
+@lru_cache(maxsize=1024)
 def _decode(raw: bytes) -> Repository:
     fields = decode_record(raw)
     return Repository(

@@ -1,0 +1,107 @@
+"""`lakesweep serve --workers N`: several processes on one port and one data folder."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from lakesweep.lake.errors import LakeError
+from lakesweep.lake.server import bind
+from lakesweep.lake.workers import run_workers
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A server with two workers."""
+
+    process: subprocess.Popen[str]
+    endpoint: str
+    auth: tuple[str, str]
+
+    def workers(self) -> list[psutil.Process]:
+        return [
+            child
+            for child in psutil.Process(self.process.pid).children()
+            if "spawn_main" in " ".join(child.cmdline())
+        ]
+
+    def call(self, method: str, path: str, **how: object) -> httpx.Response:
+        """One request on a connection of its own."""
+        return httpx.request(method, self.endpoint + path, auth=self.auth, timeout=60, **how)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    words = ["serve", "--data", str(tmp_path / "lake"), "--port", "0", "--workers", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lakesweep", *words], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        said = "".join(process.stdout.readline() for _ in range(3))
+        found = re.findall(r"(http://\S+|(?<=key id)\s+\S+|(?<=access key )\s+\S+)", said)
+        url, key, secret = (word.strip() for word in found)
+        served = Served(process, f"{url}/api/v1", (key, secret))
+        place = {"name": "repo", "storage_namespace": "local://repo"}
+        assert served.call("POST", "/repositories", json=place).status_code == 201
+        yield served
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.stdout.close()
+        assert process.wait(60) in (0, -signal.SIGKILL)
+
+
+_UPLOAD = "/repositories/repo/branches/main/objects?path="
+
+
+def test_each_worker_writes_to_slices_of_its_own(served: Served) -> None:
+    """Whoever answers, the object is there for all; and no slice has two writers."""
+    slices: set[str] = set()
+    number = 0
+    while len(slices) < 2 and number < 300:
+        reply = served.call("POST", f"{_UPLOAD}{number}", content=b"x")
+        assert reply.status_code == 201
+        slices.add(reply.json()["physical_address"].split("/")[-2])
+        number += 1
+    assert len(slices) == 2
+    listed = served.call("GET", "/repositories/repo/refs/main/objects/ls?amount=1000").json()
+    assert len(listed["results"]) == number
+
+
+def test_killed_worker_is_replaced_and_nothing_acknowledged_is_lost(served: Served) -> None:
+    """The port stays open, another process takes over."""
+    assert served.call("POST", f"{_UPLOAD}a", content=b"kept").status_code == 201
+    before = served.workers()
+    for worker in before:
+        os.kill(worker.pid, signal.SIGKILL)
+    read = served.call("GET", "/repositories/repo/refs/main/objects?path=a")
+    assert read.content == b"kept"
+    assert {worker.pid for worker in served.workers()}.isdisjoint({w.pid for w in before})
+
+
+def test_workers_end_with_their_watcher(served: Served) -> None:
+    """Also when it is killed and can't tell them."""
+    workers = served.workers()
+    assert len(workers) == 2
+    served.process.kill()
+    gone, alive = psutil.wait_procs(workers, timeout=60)
+    assert (len(gone), alive) == (2, [])
+
+
+def test_workers_that_can_not_start_end_the_server() -> None:
+    """Instead of being started for ever."""
+    with bind("127.0.0.1", 0) as listener, pytest.raises(LakeError, match="as soon as they start"):
+        # Called with a socket and a flag, this raises.
+        run_workers(2, listener, operator.contains, announce=lambda: None)
