@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
-from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import MarkFacts
 from lakesweep.errors import UnsafeToSweepError

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets.store import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId, MarkFacts
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.nessie_scene import NessieScene
