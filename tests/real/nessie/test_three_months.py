@@ -132,7 +132,8 @@ def test_a_sweep_a_week(
             live = catalog.walk.live(rules)
             weekly.assert_readable(live, all_by_spark=week % 6 == 0)
             assert_readable_by_rest(weekly, live)
-    assert all(deleted[2:]), "a week without garbage proves little"
+    weeks_with_garbage = sum(map(bool, deleted))
+    assert weeks_with_garbage > WEEKS // 2, "a week without garbage proves little"
     assert catalog.done >= VERBS, catalog.done
 
 
