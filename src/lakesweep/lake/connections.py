@@ -72,8 +72,3 @@ class ImpatientProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-
-def protocol_with(header_seconds: float) -> type[ImpatientProtocol]:
-    """The protocol with another bound."""
-    return type("_Impatient", (ImpatientProtocol,), {"header_seconds": header_seconds})

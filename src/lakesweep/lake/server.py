@@ -27,13 +27,13 @@ from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.api.observing import AuditLog
-from lakesweep.lake.connections import protocol_with
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError
 from lakesweep.lake.format_version import check_format
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.strangers import protocol_with
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, Credentials, LakeSettings
 from lakesweep.lake.workers import watch_parent
@@ -348,7 +348,7 @@ def _uvicorn_server(lake: Lake, serving: Serving) -> Iterator[uvicorn.Server]:
             audit_log = resources.enter_context(closing(AuditLog(serving.audit_log)))
         config = uvicorn.Config(
             build_app(lake, limits=serving.limits, audit_log=audit_log),
-            http=protocol_with(serving.limits.header_seconds),
+            http=protocol_with(serving.limits),
             loop="uvloop",
             lifespan="off",
             log_config=None,

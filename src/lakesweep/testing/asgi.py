@@ -98,8 +98,21 @@ class AsgiLake:
         self, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None
     ) -> httpx.Response:
         """A signed request to the gateway; `path` is percent-encoded, with its query."""
-        signed = AWSRequest(method, _URL + path, data=content, headers=dict(headers or {}))
-        S3SigV4Auth(BotoCredentials(KEY_ID, SECRET), "s3", "us-east-1").add_auth(signed)
-        # As bytes: a header may be UTF-8, which the client would take for a mistake.
-        sent = {name: str(value).encode() for name, value in signed.headers.items()}
+        url = _URL + path
+        sent = signed_headers(method, url, KEY_ID, SECRET, content=content, headers=headers)
         return self.send_raw(method, path, content=content, headers=sent)
+
+
+def signed_headers(
+    method: str,
+    url: str,
+    key_id: str,
+    secret: str,
+    *,
+    content: bytes = b"",
+    headers: dict[str, str] | None = None,
+) -> dict[str, bytes]:
+    """The headers of a signed S3 request, as bytes: one may be UTF-8, which a client would take for a mistake."""
+    signed = AWSRequest(method, url, data=content, headers=dict(headers or {}))
+    S3SigV4Auth(BotoCredentials(key_id, secret), "s3", "us-east-1").add_auth(signed)
+    return {name: str(value).encode() for name, value in signed.headers.items()}

@@ -27,6 +27,8 @@ from lakesweep.lake.values import Credentials
 LOGIN_LIFE_SECONDS = 7 * 24 * 3600
 CREDENTIALS_KEY = "lakesweep_credentials"
 """Where the gate leaves the caller's credentials in the ASGI scope."""
+KNOWN_KEY = "lakesweep_known"
+"""Where a connection leaves, in the scope's state, what to call once its other end is known."""
 
 # Asked before anyone can have credentials, or in exchange for them.
 OPEN_ENDPOINTS = frozenset(
@@ -119,7 +121,15 @@ class RequireCredentials:
                 return
             scope[CREDENTIALS_KEY] = credentials
             note(scope, credentials)
+            tell_known(scope)
         await self._app(scope, receive, send)
+
+
+def tell_known(scope: Scope) -> None:
+    """Tell the connection, if the server is one that wants to know, that its other end has valid credentials."""
+    known: Callable[[], None] | None = scope.get("state", {}).get(KNOWN_KEY)
+    if known is not None:
+        known()
 
 
 def unauthorized() -> ASGIApp:

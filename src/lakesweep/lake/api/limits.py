@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lakesweep.lake.api.auth import OPEN_ENDPOINTS
 from lakesweep.lake.api.replies import error_reply
 
 _MIB = 1024 * 1024
@@ -22,6 +23,8 @@ _MIB = 1024 * 1024
 class RequestLimits:
     """What one request may cost. Object uploads are bounded by size and silence, all else also by total time."""
 
+    max_open_bytes: int = 4 * 1024
+    """A body at an endpoint that asks for no credentials."""
     max_document_bytes: int = 8 * _MIB
     """A JSON body. A thousand paths of 1024 bytes each, escaped, fit several times."""
     max_object_bytes: int = 48 * 1024 * 1024 * _MIB
@@ -32,6 +35,12 @@ class RequestLimits:
     """Longest wait for the next piece of a body."""
     document_seconds: float = 120.0
     """Longest time for a whole JSON body, so that one byte a minute can't hold a connection for ever."""
+    stranger_seconds: float = 30.0
+    """Life of a connection that has not shown valid credentials (see `lake.strangers`)."""
+    stranger_idle_seconds: float = 5.0
+    """Longest pause between two requests of such a connection."""
+    max_strangers: int = 512
+    """Such connections at a time."""
 
 
 class LimitRequests:
@@ -49,6 +58,8 @@ class LimitRequests:
         carries_object = _carries_object(scope)
         limits = self._limits
         max_bytes = limits.max_object_bytes if carries_object else limits.max_document_bytes
+        if (scope["method"], scope["path"]) in OPEN_ENDPOINTS:
+            carries_object, max_bytes = False, limits.max_open_bytes
         if _announced_bytes(scope) > max_bytes:
             await error_reply(413, _too_large(max_bytes))(scope, receive, send)
             return

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakesweep.errors import LakesweepError
+from lakesweep.lake.api.auth import tell_known
 from lakesweep.lake.api.gateway.access import check_operation_access
 from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call
 from lakesweep.lake.api.gateway.errors import S3Error
@@ -115,6 +116,7 @@ class _Gateway:
         """What the request asks for, ready to be done, once its sender has proved who they are, and that they may."""
         _check_text(request)
         call = self._authenticate(request)
+        tell_known(scope)
         note(scope, call.caller, "s3", request.bucket, request.key)
         handler = find_handler(request)
         note(scope, call.caller, f"s3:{handler.__name__}", request.bucket, request.key)
@@ -266,7 +268,7 @@ class _IncomingBody:
         with anyio.move_on_after(_DRAINING_SECONDS):
             while left > 0 and not self._is_complete:
                 try:
-                    left -= len(await self._next_block())
+                    left -= len(await self._next_piece())
                 except S3Error:
                     return
 
@@ -280,10 +282,14 @@ class _IncomingBody:
     async def _next_block(self) -> bytes:
         block = bytearray()
         while len(block) < CHUNK_BYTES and not self._is_complete:
-            message = await self._next_message()
-            block += message.get("body", b"")
-            self._is_complete = not message.get("more_body", False)
+            block += await self._next_piece()
         return bytes(block)
+
+    async def _next_piece(self) -> bytes:
+        message = await self._next_message()
+        self._is_complete = not message.get("more_body", False)
+        piece: bytes = message.get("body", b"")
+        return piece
 
     async def _next_message(self) -> Message:
         try:
