@@ -1,10 +1,11 @@
 """Garbage collection of a Nessie catalog beside a plain one with pyiceberg: mark-live and expire --defer-deletes.
 
 The catalog (nessie_catalog.py) is on a real Nessie server and local files. Ours are two processes that start from
-nothing, Spark included, with the live set in a database between them; the yardstick (naive_nessie_gc.py) is one. Both
+nothing, with the live set in a database between them; the yardstick (naive_nessie_gc.py) is one. Both
 must find exactly the known garbage. That ours reads each commit, metadata file, manifest list and manifest once is
 counted from outside: files by the kernel, commits by what came over the wire in a mark that is not timed. At the end the
-recorded files are deleted, with a second look, beside a process that only deletes copies of them.
+recorded files are deleted, with a second look, beside a process that only deletes copies of them; and a hundred files
+are swept at once.
 
     python benchmarks/bench_nessie.py               live sets in SQLite, against the yardstick
     python benchmarks/bench_nessie.py --full        in PostgreSQL too, and the yardstick that reads manifests once
@@ -19,6 +20,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -41,6 +43,8 @@ _AT_LEAST_TIMES = 6.0
 _MOST_SECONDS = 30.0
 _MOST_MIB = 1536.0
 _MOST_DELETING_SECONDS = 10.0
+_SMALL_SWEEP = 100
+_MOST_SMALL_SECONDS = 8.0
 _ONLY_DELETES = "import os, sys; [os.unlink(entry.path) for entry in list(os.scandir(sys.argv[1]))]"
 _NAIVE = Path(__file__).with_name("naive_nessie_gc.py")
 
@@ -121,7 +125,8 @@ class Bench:
         plain = watch([sys.executable, "-c", _ONLY_DELETES, str(copies)], os.environ)
         id_file = self._folder / "live-set-id"
         took, record = self._lakesweep(
-            *("deferred-deletes", "--jdbc-url", url, "--read-live-set-id-from", str(id_file))
+            *("deferred-deletes", "--jdbc-url", url, "--read-live-set-id-from", str(id_file)),
+            *("--max-delete-share", "100"),
         )
         left = sum(_path_of(uri).exists() for uri in self.catalog.garbage)
         if left or record["objects"]["deleted"] != len(self.catalog.garbage):
@@ -132,6 +137,35 @@ class Bench:
             f"deferred-deletes of {len(self.catalog.garbage):,} files with a second look: {took} (at most "
             f"{_MOST_DELETING_SECONDS:g} s on two idle cores): {'ok' if is_reached else 'MISSED'}\n"
             f"  phases, s: {phases}\n  a process that only deletes: {plain}",
+            flush=True,
+        )
+        return is_reached
+
+    def run_small_sweep(self, url: str) -> bool:
+        """Sweep a hundred files out of the whole catalog, after a mark of its own; whether the figure is reached."""
+        folders = sorted(self._warehouse.glob("db/*/data"))
+        orphans = [folders[n % len(folders)] / f"late-{n}.parquet" for n in range(_SMALL_SWEEP)]
+        long_ago = time.time() - 10 * 86400
+        for orphan in orphans:
+            orphan.write_bytes(b"nobody's")
+            os.utime(orphan, (long_ago, long_ago))
+        id_file = self._folder / "small-live-set-id"
+        self._lakesweep(
+            *("mark-live", "--jdbc-url", url, "--uri", self._uri),
+            *("--default-cutoff", str(LIVE_COMMITS), "--write-live-set-id-to", str(id_file)),
+        )
+        took, record = self._lakesweep(
+            *("expire", "--jdbc-url", url, "--read-live-set-id-from", str(id_file))
+        )
+        if record["objects"]["deleted"] != _SMALL_SWEEP or any(o.exists() for o in orphans):
+            raise SystemExit(
+                f"{_SMALL_SWEEP} files were to go, the record tells of {record['objects']}"
+            )
+        phases = ", ".join(f"{p['name']} {p['seconds']:.1f}" for p in record["phases"])
+        is_reached = took.seconds <= _MOST_SMALL_SECONDS
+        print(
+            f"expire of {_SMALL_SWEEP} files with a second look: {took} (at most {_MOST_SMALL_SECONDS:g} s on two idle "
+            f"cores): {'ok' if is_reached else 'MISSED'}\n  phases, s: {phases}",
             flush=True,
         )
         return is_reached
@@ -233,6 +267,7 @@ def main() -> int:
             better = bench.run_naive("--manifests-once")
             print(f"pyiceberg, one thread, each manifest once: {better}")
         is_reached = bench.run_deletes(sqlite) and is_reached
+        is_reached = bench.run_small_sweep(sqlite) and is_reached
     return 0 if is_reached else 1
 
 

@@ -118,7 +118,7 @@ def jvm_ahead(master: str | None, conf: Mapping[str, str] | None) -> Iterator[No
 def _start(master: str | None, conf: Mapping[str, str] | None) -> AheadJvm | None:
     """None where there is a JVM already, and where none can be had: whoever needs it is told why."""
     home = spark_home()
-    if home is None or _has_gateway():
+    if home is None or has_gateway():
         return None
     try:
         settings = session_settings(master, conf)
@@ -138,7 +138,7 @@ def take_jvm(settings: Mapping[str, str]) -> AheadJvm | None:
     return jvm
 
 
-def _has_gateway() -> bool:
+def has_gateway() -> bool:
     """Whether there is a JVM already: from an earlier session, or from `spark-submit`."""
     pyspark = sys.modules.get("pyspark")
     return _PORT in os.environ or (

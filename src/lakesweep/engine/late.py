@@ -51,6 +51,11 @@ class LateEngine:
         return self._engine
 
     @property
+    def has_started(self) -> bool:
+        """Whether it was used, or has begun to start."""
+        return self._engine is not None or self._thread is not None
+
+    @property
     def slots(self) -> int:
         """How many tasks run at the same time."""
         return self._started().slots

@@ -14,9 +14,10 @@ NO_OTHER_PROCESS = "driver-only"
 _marks: dict[int, str] = {}  # by process id, since a forked process is another
 
 
-def mark_process_tree() -> None:
+def mark_process_tree() -> str:
     """Let all processes that this one starts from now on carry one mark, which is not that of its own parent."""
-    os.environ[VARIABLE] = _marks.setdefault(os.getpid(), uuid.uuid4().hex)
+    mark = os.environ[VARIABLE] = _marks.setdefault(os.getpid(), uuid.uuid4().hex)
+    return mark
 
 
 def own_process_tree() -> str:

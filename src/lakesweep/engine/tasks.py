@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+# What reading a small file and making something of it costs on one core, with many requests in flight.
+SECONDS_PER_FILE = 0.001
+
 # A work function does I/O on the items of one task and returns Arrow batches. It may run twice, or in two places
 # at once: whatever it writes has a name of its own, and only the names in its returned rows count.
 Work = Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]
@@ -33,7 +36,8 @@ CELL_SCHEMA = pa.schema(
 class Scatter:
     """Items, the work to do on them, the rows it yields, and over how many tasks to spread them.
 
-    Items are dealt out in turn, unless `task_of` names the task of each.
+    Items are dealt out in turn, unless `task_of` names the task of each. `seconds` is about what all of it costs on one
+    core, by which an engine may choose where to run it; None where nobody knows.
     """
 
     items: Sequence[Any]
@@ -41,6 +45,7 @@ class Scatter:
     schema: pa.Schema
     tasks: int
     task_of: Sequence[int] | None = None
+    seconds: float | None = None
 
     def __post_init__(self) -> None:
         if self.tasks < 1:
@@ -58,6 +63,13 @@ class Scatter:
         if self.task_of is not None:
             return self.task_of
         return [number % self.tasks for number in range(len(self.items))]
+
+    def tasks_of_items(self) -> list[list[Any]]:
+        """The items of each task that has any."""
+        tasks: list[list[Any]] = [[] for _ in range(self.tasks)]
+        for task, item in zip(self.dealt(), self.items, strict=True):
+            tasks[task].append(item)
+        return [items for items in tasks if items]
 
 
 class Engine(Protocol):

@@ -15,7 +15,6 @@ from typing import Any
 from lakesweep.errors import LakesweepError
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import MissingError
-from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
 from lakesweep.lake.values import Repository
@@ -131,9 +130,7 @@ class Tasks:
         try:
             result = work(task)
         except LakesweepError as failed:
-            # Whoever asks for the task's status reads it.
-            hidden = HiddenPaths(self._context.settings.data_dir)
-            error = hidden.take_out_of(failed.message.encode(errors="replace")).decode()
+            error = failed.message
         except Exception as bug:
             # Nobody waits for this thread, so the task's record is the only place where this can be seen.
             logger.exception("task#%s failed", task_id)

@@ -6,6 +6,7 @@ import pickle
 
 import pyarrow as pa
 
+from lakesweep.engine.here_first import meet_cells
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS
 from lakesweep.engine.schemas import spark_ddl
 from lakesweep.engine.tasks import Meet, Scatter
@@ -37,11 +38,8 @@ class InProcessEngine:
         )  # Spark knows few types; a schema that it can't read is told here too
         work = pickle.loads(pickle.dumps(scatter.work))
         batches: list[pa.RecordBatch] = []
-        dealt = list(zip(scatter.dealt(), scatter.items, strict=True))
-        for task in range(scatter.tasks):
-            items = pickle.loads(pickle.dumps([item for own, item in dealt if own == task]))
-            if items:
-                batches += work(iter(items))
+        for items in scatter.tasks_of_items():
+            batches += work(iter(pickle.loads(pickle.dumps(items))))
         return pa.Table.from_batches(batches, schema=scatter.schema)
 
     def meet(
@@ -50,12 +48,4 @@ class InProcessEngine:
         """Bring the cells of both sides together by partition."""
         spark_ddl(schema)
         meet = pickle.loads(pickle.dumps(meet))
-        sides = (self.collect(left), self.collect(right))
-        results: list[pa.Table] = []
-        for partition in range(partitions):
-            cells = [
-                side.filter(pa.compute.equal(side.column("partition"), partition)) for side in sides
-            ]
-            if any(cell.num_rows for cell in cells):
-                results.append(meet(*cells))
-        return pa.concat_tables([schema.empty_table(), *results])
+        return meet_cells(self.collect(left), self.collect(right), meet, schema, partitions)

@@ -11,7 +11,7 @@ from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_
 from lakesweep.cli.nessie.sweeping import failure_shown, opened_context, show_result
 from lakesweep.cli.nessie.telling import deferred_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
-from lakesweep.cli.running import on_spark
+from lakesweep.domain.live_sets import LiveSetStatus
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -36,7 +36,6 @@ __all__ = ["deferred_deletes"]
     more=("spark", "storage", "output"),
     reverifies=True,
 )
-@on_spark
 def deferred_deletes(*, given: Given, settings: Settings) -> None:
     """Delete the recorded files.
 
@@ -59,6 +58,8 @@ def deferred_deletes(*, given: Given, settings: Settings) -> None:
         opened_context(settings, live_sets, work) as context,
     ):
         begun.phases = context.phases
+        if live_sets.get(live_set_id).status is LiveSetStatus.EXPIRY_SUCCESS:
+            context.engine.begin()  # beside our own reads, as for `expire`
         record = delete_deferred(context, request, client)
     show_result(
         settings.output,

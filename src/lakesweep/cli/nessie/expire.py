@@ -16,7 +16,6 @@ from lakesweep.cli.nessie.sweeping import (
 )
 from lakesweep.cli.nessie.telling import sweep_line
 from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
-from lakesweep.cli.running import on_spark
 from lakesweep.domain.live_sets import LiveSetStatus
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ __all__ = ["expire", "expire_and_show"]
     more=("spark", "storage", "output"),
     reverifies=True,
 )
-@on_spark
 def expire(*, given: Given, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
 
@@ -72,7 +70,7 @@ def expire(*, given: Given, settings: Settings) -> None:
     ):
         begun.phases = context.phases
         if live_sets.get(live_set_id).status is LiveSetStatus.IDENTIFY_SUCCESS:
-            # Spark starts beside our own imports and reads. A set that may be refused never waits for it.
+            # A named Spark starts beside our own reads. A set that may be refused never waits for it.
             context.engine.begin()
         expire_and_show(settings.output, context, request, client)
 

@@ -19,7 +19,6 @@ from lakesweep.cli.nessie.working import (
     work_location,
 )
 from lakesweep.cli.render import print_text
-from lakesweep.cli.running import on_spark
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -46,7 +45,6 @@ __all__ = ["gc"]
     ),
     more=("spark", "storage", "output"),
 )
-@on_spark
 def gc(*, given: Given, settings: Settings) -> None:
     """Mark and expire in one go.
 

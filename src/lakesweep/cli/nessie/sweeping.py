@@ -15,6 +15,7 @@ from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
     from lakesweep.domain.location import Location
+    from lakesweep.engine.tasks import Engine
     from lakesweep.runs.nessie.context import NessieContext
     from lakesweep.runs.phases import Phases
     from lakesweep.runs.record import RunRecord
@@ -28,12 +29,11 @@ def opened_context(
     settings: Settings, live_sets: LiveSetStore, work: Location, collected: Location | None = None
 ) -> Iterator[NessieContext]:
     """Everything that a run on a live set needs; `collected` is where the record of collected files lies."""
-    from lakesweep.engine.late import LateEngine
     from lakesweep.runs.nessie.context import NessieContext
     from lakesweep.runs.phases import Phases
 
     phases = Phases("nessie", shown_bars(settings.output))
-    with LateEngine(lambda: start_engine(settings, phases)) as engine:
+    with _opened_engine(settings, phases) as engine:
         yield NessieContext(
             live_sets=live_sets,
             engine=engine,
@@ -42,6 +42,30 @@ def opened_context(
             phases=phases,
             collected=collected,
         )
+
+
+@contextmanager
+def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
+    """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
+    from lakesweep.engine.here_first import HereFirst
+    from lakesweep.engine.jvm import has_gateway, jvm_ahead
+    from lakesweep.engine.late import LateEngine
+
+    spark = settings.spark
+    is_named = spark.remote or spark.master or spark.conf.get("spark.master")
+
+    def start() -> Engine:
+        if spark.remote is not None:
+            return start_engine(settings, phases)
+        with jvm_ahead(spark.master, spark.conf):
+            return start_engine(settings, phases)
+
+    if is_named or has_gateway():
+        with LateEngine(start) as late:
+            yield late
+    else:
+        with HereFirst(start) as here:
+            yield here
 
 
 @dataclass(slots=True)

@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakesweep.lake.api.auth import Authenticator, RequireCredentials
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
-from lakesweep.lake.api.hiding import HidePaths
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.limits import LimitRequests, RequestLimits
 from lakesweep.lake.api.observing import AuditLog, ObserveRequests
@@ -35,7 +34,6 @@ from lakesweep.lake.api.rest.access import check_route_access, set_up_access
 from lakesweep.lake.api.rest.dependencies import ApiState
 from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.rest.quick_routes import QuickRoutes
-from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.lake import Lake
 
 API_PATH = "/api/v1"
@@ -70,8 +68,7 @@ def build_app(
     lanes = Lanes()
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     dispatch = _Dispatch(build_rest(lake, lanes), gateway, gateway_domains)
-    hiding = HidePaths(dispatch, HiddenPaths(lake.settings.data_dir))
-    limited = LimitRequests(hiding, limits or RequestLimits())
+    limited = LimitRequests(dispatch, limits or RequestLimits())
     return ObserveRequests(limited, (audit_log,)) if audit_log is not None else limited
 
 

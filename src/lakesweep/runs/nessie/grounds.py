@@ -11,7 +11,7 @@ from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.live_sets import DroppedTable, LiveSet, LiveSetStatus, MarkFacts
-from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, tasks_for
 from lakesweep.errors import ConfigError
 from lakesweep.runs.nessie.collected_places import (
     CollectedPlaces,
@@ -138,7 +138,9 @@ def refuse_problems(
     manifests = live.manifest_items(LIVE)
     tasks = tasks_for(len(manifests), context.engine.slots, at_most=context.most_tasks, per_task=8)
     work = partial(find_bad_manifests, context.lake)
-    rows = context.engine.collect(Scatter(manifests, work, NAMED_SCHEMA, tasks)).to_pylist()
+    seconds = len(manifests) * SECONDS_PER_FILE
+    scatter = Scatter(manifests, work, NAMED_SCHEMA, tasks, seconds=seconds)
+    rows = context.engine.collect(scatter).to_pylist()
     bad = {r["source"]: Unreadable(r["value"], r["kind"] == MISSING) for r in rows}
     found = [*problems, *name_owners(context, live, bad)]
     status = context.live_sets.get(request.live_set_id).status

@@ -36,6 +36,10 @@ _REFERENCES_PER_PARTITION = 4_000_000
 # Opening a manifest takes as long as reading so many entries; one whose length nobody tells has about so many.
 _COST_OF_A_FILE = 200
 _ENTRIES_OF_A_MANIFEST = 1_000
+# What each costs on one core, from its place in a manifest or a listing to its verdict.
+_SECONDS_PER_MANIFEST = 3e-4
+_SECONDS_PER_ENTRY = 2e-6
+_SECONDS_PER_CANDIDATE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,14 @@ def judge_files(
         CELL_SCHEMA,
         tasks,
         deal_evenly([_COST_OF_A_FILE + weight for weight in weights], tasks),
+        seconds=len(references) * _SECONDS_PER_MANIFEST + sum(weights) * _SECONDS_PER_ENTRY,
     )
     right = Scatter(
         list(parts),
         partial(read_candidates, context.target, protection, partitions),
         CELL_SCHEMA,
         tasks_for(len(parts), slots, at_most=context.most_tasks),
+        seconds=files * _SECONDS_PER_CANDIDATE,
     )
     met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
     return _add_up(met, references, parts)

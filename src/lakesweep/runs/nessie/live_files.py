@@ -9,7 +9,7 @@ from typing import Any
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
-from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
+from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, chunked, tasks_for
 from lakesweep.formats.iceberg.manifests import Promised
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.work import metadata as named
@@ -200,6 +200,7 @@ def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
 
 def _rows(context: NessieContext, items: Sequence[object], work: Work) -> Iterator[dict[str, Any]]:
     tasks = tasks_for(len(items), context.engine.slots, at_most=context.most_tasks, per_task=8)
-    table = context.engine.collect(Scatter(items, work, NAMED_SCHEMA, tasks))
+    seconds = len(items) * SECONDS_PER_FILE
+    table = context.engine.collect(Scatter(items, work, NAMED_SCHEMA, tasks, seconds=seconds))
     for batch in table.to_batches():
         yield from batch.to_pylist()

@@ -32,6 +32,8 @@ from lakesweep.runs.work.parts import Part, read_part
 
 _ROWS_PER_CHUNK = 10_000
 _TRIES = 2
+# On one core, with its look at the file and its place in the ledger.
+_SECONDS_PER_DELETE = 1e-4
 _NAMED_AT_MOST = 1000
 
 _UNDONE = (deleting.DENIED, deleting.THROTTLED, deleting.FAILED)
@@ -182,7 +184,9 @@ class FileSweep:
             self.context.record_of_collected,
         )
         tasks = tasks_for(len(chunks), self.context.engine.slots, at_most=self.context.most_tasks)
-        rows = self.context.engine.collect(Scatter(chunks, deletion, DELETED_SCHEMA, tasks))
+        seconds = sum(chunk.rows for chunk in chunks) * _SECONDS_PER_DELETE
+        scatter = Scatter(chunks, deletion, DELETED_SCHEMA, tasks, seconds=seconds)
+        rows = self.context.engine.collect(scatter)
         tried: dict[str, Tally] = {}
         for row in rows.to_pylist():
             tally = Tally(row["objects"], row["bytes"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId, MarkFacts, new_live_set_id
+from lakesweep.engine.here_first import HereFirst
+from lakesweep.engine.late import LateEngine
 from lakesweep.errors import LakesweepError, PartlySweptError, UnsafeToSweepError
 from lakesweep.testing.fake_nessie import FakeNessie
 
@@ -129,6 +132,24 @@ def test_variables_of_the_sweep(
     monkeypatch.setenv("LAKESWEEP_NESSIE_GRACE", "1h")
     shell("expire", *words, status=2)
     assert "lowers a guard" in shell.err
+
+
+@pytest.mark.parametrize("name", ["expire", "deferred-deletes"])
+def test_without_a_named_master_small_work_needs_no_spark(
+    shell: Any, asked: Any, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A named one is meant, and so is a JVM that is there: nobody could tell whether its tasks outlive this process."""
+    monkeypatch.setattr("lakesweep.engine.jvm.has_gateway", lambda: False)
+    shell(name, *words)
+    assert isinstance(asked.context.engine, HereFirst)
+    monkeypatch.setattr("lakesweep.engine.jvm.has_gateway", lambda: True)
+    shell(name, *words)
+    assert isinstance(asked.context.engine, LateEngine)
+    monkeypatch.setattr("lakesweep.engine.jvm.has_gateway", lambda: False)
+    monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *how: None)
+    monkeypatch.setattr("lakesweep.engine.jvm.jvm_ahead", lambda *how: nullcontext())
+    shell(name, *words, "--master", "local[1]")
+    assert isinstance(asked.context.engine, LateEngine)
 
 
 @pytest.mark.parametrize("name", ["expire", "deferred-deletes"])

@@ -1,0 +1,119 @@
+"""An engine for one machine that does small work in this process, and starts Spark only for what is left of large work."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.engine.late import LateEngine
+from lakesweep.engine.process_tree import mark_process_tree
+from lakesweep.engine.tasks import Engine, Meet, Scatter
+
+# Starting Spark and its workers takes about so many seconds of a core. What takes less is done sooner without them, and
+# what turns out to take more has lost that much at most.
+_SECONDS_OF_A_START = 12.0
+
+
+class HereFirst:
+    """Runs tasks one after another in this process, while all of them together are less work than a start of Spark.
+
+    A scatter that tells its cost runs in one place. Of one that can't tell (a listing), Spark takes over the tasks that
+    are left once the others have taken too long. No JVM may be there yet: it would not carry this process's mark.
+    """
+
+    def __init__(self, start: Callable[[], Engine], seconds: float = _SECONDS_OF_A_START) -> None:
+        """`start` gives the engine of large work; it is called when that work comes."""
+        self._large = LateEngine(start)
+        self._seconds_left = seconds
+        self._slots = os.cpu_count() or 1
+        self._process_tree = mark_process_tree()
+
+    def __enter__(self) -> Self:
+        self._large.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._large.__exit__(kind, error, traceback)
+
+    @property
+    def slots(self) -> int:
+        """How many tasks could run at the same time."""
+        return self._slots
+
+    @property
+    def process_tree(self) -> str:
+        """The mark that Spark's processes will carry if they come; a lease must tell of them before they do."""
+        return self._process_tree
+
+    def begin(self) -> None:
+        """Whether Spark is needed shows with the work."""
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        """Do the work and bring its rows to the driver."""
+        if not self._takes(scatter.seconds):
+            return self._large.collect(scatter)
+        batches: list[pa.RecordBatch] = []
+        tasks = scatter.tasks_of_items()
+        for number, items in enumerate(tasks):
+            if scatter.seconds is None and self._seconds_left <= 0:
+                rest = self._large.collect(_of_tasks(scatter, tasks[number:]))
+                return pa.Table.from_batches([*batches, *rest.to_batches()], schema=scatter.schema)
+            began = time.monotonic()
+            batches += scatter.work(iter(items))
+            if scatter.seconds is None:
+                self._seconds_left -= time.monotonic() - began
+        return pa.Table.from_batches(batches, schema=scatter.schema)
+
+    def meet(
+        self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
+    ) -> pa.Table:
+        """Bring the cells of both sides together by partition, and collect what each meeting returns."""
+        if left.seconds is None or right.seconds is None:
+            return self._large.meet(left, right, meet, schema, partitions)
+        if not self._takes(left.seconds + right.seconds):
+            return self._large.meet(left, right, meet, schema, partitions)
+        free = [replace(side, seconds=0.0) for side in (left, right)]
+        ours, theirs = (self.collect(side) for side in free)
+        return meet_cells(ours, theirs, meet, schema, partitions)
+
+    def _takes(self, seconds: float | None) -> bool:
+        """Whether work of that cost is done here, which is counted at once."""
+        if self._large.has_started or self._seconds_left <= (seconds or 0.0):
+            # From here on all goes to Spark: it will run anyway.
+            self._seconds_left = 0.0
+            return False
+        self._seconds_left -= seconds or 0.0
+        return True
+
+
+def meet_cells(
+    ours: pa.Table, theirs: pa.Table, meet: Meet, schema: pa.Schema, partitions: int
+) -> pa.Table:
+    """What the meetings of all partitions return, one after another."""
+    results: list[pa.Table] = []
+    for partition in range(partitions):
+        cells = [
+            side.filter(pc.equal(side.column("partition"), partition)) for side in (ours, theirs)
+        ]
+        if any(cell.num_rows for cell in cells):
+            results.append(meet(*cells))
+    return pa.concat_tables([schema.empty_table(), *results])
+
+
+def _of_tasks(scatter: Scatter, tasks: Sequence[Sequence[Any]]) -> Scatter:
+    """What is left of a scatter when some of its tasks are done."""
+    items = [item for task in tasks for item in task]
+    task_of = [number for number, task in enumerate(tasks) for _ in task]
+    return replace(scatter, items=items, tasks=len(tasks), task_of=task_of)
