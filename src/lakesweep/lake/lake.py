@@ -51,6 +51,7 @@ class Lake:
 
     def __init__(self, kv: KeyValueStore, settings: LakeSettings, clock: Clock) -> None:
         self.settings = settings
+        self.now = clock
         context = LakeContext(kv, settings, clock)
         claims = NamespaceClaims(context)
         self.head_moves = HeadMoves(context)
@@ -70,8 +71,8 @@ class Lake:
             context, self.refs, self.branches, self.commits, committed, self.committing
         )
         copies = TrackedCopies(context)
-        pending = PendingUploads(context)
-        slices = Slices(context)
+        self.pending = pending = PendingUploads(context)
+        self.slices = slices = Slices(context)
         streams = UploadStreams(context, pending)
         addresses = Addresses(context, claims)
         self.credentials = CredentialStore(context)

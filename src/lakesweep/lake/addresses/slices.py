@@ -24,6 +24,7 @@ class Slices:
         self._began_at: datetime | None = None
         self._count = 0
         self._process_id = 0
+        self.begun = 0
 
     def new_address(self) -> str:
         """A new address, relative to any namespace."""
@@ -32,6 +33,7 @@ class Slices:
             if self._is_over(now):
                 self._slice = new_descending_xid(now)
                 self._began_at = now
+                self.begun += 1
                 self._count = 0
                 self._process_id = os.getpid()
             self._count += 1

@@ -13,6 +13,7 @@ from lakesweep.lake.api.auth import Authenticator, RequireCredentials
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.limits import LimitRequests, RequestLimits
+from lakesweep.lake.api.metrics import Metrics
 from lakesweep.lake.api.observing import AuditLog, ObserveRequests
 from lakesweep.lake.api.rest import (
     branches,
@@ -35,6 +36,7 @@ from lakesweep.lake.api.rest.dependencies import ApiState
 from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.rest.quick_routes import QuickRoutes
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.readiness import Readiness
 
 API_PATH = "/api/v1"
 
@@ -67,16 +69,17 @@ def build_app(
     """Everything that listens on the lake's one port."""
     lanes = Lanes()
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
-    dispatch = _Dispatch(build_rest(lake, lanes), gateway, gateway_domains)
+    metrics = Metrics(lake)
+    dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains)
     limited = LimitRequests(dispatch, limits or RequestLimits())
-    return ObserveRequests(limited, (audit_log,)) if audit_log is not None else limited
+    return ObserveRequests(limited, (metrics,) if audit_log is None else (metrics, audit_log))
 
 
-def build_rest(lake: Lake, lanes: Lanes) -> ASGIApp:
+def build_rest(lake: Lake, lanes: Lanes, metrics: Metrics) -> ASGIApp:
     """The REST API, behind its credentials and what each route needs of them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     authenticator = Authenticator(lake.credentials.find, is_remote=lake.credentials.is_remote)
-    app.state.api = ApiState(lake, authenticator, lanes)
+    app.state.api = ApiState(lake, authenticator, metrics, Readiness(lake), lanes)
     set_up_access((setup.health_router, *_ROUTERS))
     check_access = [Depends(check_route_access)]
     app.include_router(setup.health_router, dependencies=check_access)

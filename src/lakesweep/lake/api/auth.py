@@ -34,6 +34,7 @@ KNOWN_KEY = "lakesweep_known"
 OPEN_ENDPOINTS = frozenset(
     {
         ("GET", "/_health"),
+        ("GET", "/_ready"),
         ("GET", "/api/v1/healthcheck"),
         ("GET", "/api/v1/setup_lakefs"),
         ("POST", "/api/v1/setup_lakefs"),

@@ -12,6 +12,7 @@ from fastapi import APIRouter
 from lakesweep.lake.api.app import _ROUTERS, API_PATH, build_rest
 from lakesweep.lake.api.auth import OPEN_ENDPOINTS
 from lakesweep.lake.api.lanes import Lanes
+from lakesweep.lake.api.metrics import Metrics
 from lakesweep.lake.api.rest import setup
 from lakesweep.lake.api.rest.access import NEED_OF_ROUTE, routes_in, set_up_access
 from lakesweep.lake.api.rest.unsupported import UNSUPPORTED_OPERATIONS
@@ -21,6 +22,7 @@ from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Credentials
 from lakesweep.testing.lakes import LakeRepo
 
+AT_THE_ROOT = {path for _, path in routes_in([setup.health_router])}
 ALL_ROUTERS = (setup.health_router, *_ROUTERS)
 
 # What each role may do in the repository `sales`.
@@ -62,7 +64,7 @@ def test_route_without_a_need_is_not_served() -> None:
 def test_open_routes_are_those_that_the_gate_lets_through() -> None:
     """Two lists that must agree: the gate's, before routing, and the table's."""
     opened = {
-        (method, path if path == "/_health" else API_PATH + path)
+        (method, path if path in AT_THE_ROOT else API_PATH + path)
         for (method, path), need in NEED_OF_ROUTE.items()
         if need is Need.OPEN
     }
@@ -93,7 +95,7 @@ def test_roles_and_routes(lake: LakeRepo, keys: dict[str, Credentials], role: st
     auth = (key.access_key_id, key.secret_access_key) if key else None
 
     async def ask_all() -> dict[tuple[str, str], int]:
-        transport = httpx.ASGITransport(build_rest(lake.lake, Lanes()))
+        transport = httpx.ASGITransport(build_rest(lake.lake, Lanes(), Metrics(lake.lake)))
         async with httpx.AsyncClient(transport=transport, base_url="http://lake", auth=auth) as api:
             return {
                 (method, path): (await api.request(method, url_of(path))).status_code
@@ -109,13 +111,15 @@ def test_roles_and_routes(lake: LakeRepo, keys: dict[str, Credentials], role: st
         and not (route[1] == "/auth/login" and status == 400)
     }
     assert wrong == set()
+    # The lake's folder does not exist, so it says that it is not ready.
+    assert statuses.pop(("GET", "/_ready")) == 503
     assert {status for status in statuses.values() if status >= 500} <= {501}
 
 
 def url_of(path: str) -> str:
     """The path with `sales` as its repository, and something in every other place."""
     filled = re.sub(r"\{[^}]+\}", "x", path.replace("{repository}", "sales"))
-    return filled if path == "/_health" else API_PATH + filled
+    return filled if path in AT_THE_ROOT else API_PATH + filled
 
 
 def test_listing_shows_what_the_key_reaches(lake: LakeRepo, keys: dict[str, Credentials]) -> None:

@@ -23,6 +23,8 @@ RouteKey = tuple[str, str]
 
 _TABLE = """
 open    GET    /_health
+open    GET    /_ready
+key     GET    /metrics
 open    GET    /healthcheck
 open    GET    /setup_lakefs
 open    POST   /setup_lakefs

@@ -9,8 +9,10 @@ from fastapi import Depends, Query, Request
 
 from lakesweep.lake.api.auth import CREDENTIALS_KEY, Authenticator
 from lakesweep.lake.api.lanes import Lanes
+from lakesweep.lake.api.metrics import Metrics
 from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.readiness import Readiness
 from lakesweep.lake.values import MAX_PAGE, Credentials
 
 _DEFAULT_PAGE = 100
@@ -22,6 +24,8 @@ class ApiState:
 
     lake: Lake
     authenticator: Authenticator
+    metrics: Metrics
+    readiness: Readiness
     lanes: Lanes
 
 

@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import PlainTextResponse, Response
 
 from lakesweep.lake.api.auth import issue_token
+from lakesweep.lake.api.metrics import CONTENT_TYPE
 from lakesweep.lake.api.replies import error_reply, json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, StateDep
 from lakesweep.lake.api.rest.models import LoginBody, SetupBody
@@ -22,6 +23,19 @@ health_router = APIRouter()
 async def check_process() -> Response:
     """Whether the process answers, for whoever restarts it."""
     return PlainTextResponse("alive")
+
+
+@health_router.get("/_ready")
+def check_ready(state: StateDep) -> Response:
+    """Whether disk and ref store answer, for whoever sends requests here."""
+    found = state.readiness.check()
+    return json_reply(found, 200 if set(found.values()) == {"ok"} else 503)
+
+
+@health_router.get("/metrics")
+def show_metrics(state: StateDep) -> Response:
+    """Numbers for Prometheus."""
+    return Response(state.metrics.render(), media_type=CONTENT_TYPE)
 
 
 @router.get("/healthcheck")
