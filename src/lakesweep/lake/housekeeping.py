@@ -1,16 +1,40 @@
-"""Removing what has had its time. Every step is a compare-and-set or safe to repeat, so several servers may do it."""
+"""Removing what has had its time. Every step is a compare-and-set or safe to repeat, so several servers may do it.
+
+A round costs little whatever there is: each step takes the oldest first and only so many of them. What needs the object
+store is done once an hour.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+import logging
+from datetime import datetime, timedelta
 
+from lakesweep.domain.commits import HeadMove
+from lakesweep.errors import LakesweepError
+from lakesweep.lake.collection.prepared_lists import PreparedLists
+from lakesweep.lake.collection.retention_rules import RetentionRulesStore
+from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import MissingError
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
+from lakesweep.lake.refs.head_moves import HeadMoves
 from lakesweep.lake.refs.repositories import Repositories
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.tasks import Tasks
 from lakesweep.lake.uploads.multipart import Multipart
 from lakesweep.lake.uploads.pending import PendingUploads
+from lakesweep.lake.values import Repository
+from lakesweep.storage import Leftovers
+
+logger = logging.getLogger(__name__)
+
+_DEEP_ROUND = timedelta(hours=1)
+_MOST_MOVES = 500
+_MOST_FILES = 20_000
+# Beyond the longest rule, so that a rule made a little longer still finds its moves.
+_RULES_GRACE = timedelta(days=30)
+# An upload under way writes to its file far more often.
+_LEFTOVER_AGE = timedelta(days=2)
 
 
 class Housekeeping:
@@ -20,6 +44,9 @@ class Housekeeping:
         self,
         context: LakeContext,
         repositories: Repositories,
+        commits: Commits,
+        head_moves: HeadMoves,
+        rules: RetentionRulesStore,
         pending: PendingUploads,
         multipart: Multipart,
         copies: TrackedCopies,
@@ -28,19 +55,72 @@ class Housekeeping:
     ) -> None:
         self._context = context
         self._repositories = repositories
+        self._commits = commits
+        self._head_moves = head_moves
+        self._rules = rules
         self._pending = pending
         self._multipart = multipart
         self._copies = copies
         self._dropped_tokens = dropped_tokens
         self._tasks = tasks
+        self._lists = PreparedLists(context)
+        self._leftovers: dict[str, Leftovers] = {}
+        self._next_deep_round: datetime | None = None
 
     def run(self, now: datetime | None = None) -> None:
         """One round."""
         now = now or self._context.now()
-        for repository in list(self._repositories.all()):
-            for found in list(self._pending.all(repository)):
+        is_deep = self._next_deep_round is None or now >= self._next_deep_round
+        if is_deep:
+            self._next_deep_round = now + _DEEP_ROUND
+        for repository in self._repositories.all():
+            for found in self._pending.all(repository):
                 self._pending.retire_if_over(repository, found, now)
             self._multipart.remove_ended(repository)
             self._copies.remove_old(repository, now)
             self._tasks.remove_old(repository, now)
+            if is_deep and not repository.is_read_only:
+                self._look_into_store(repository, now)
         self._dropped_tokens.remove_old(now)
+
+    def _look_into_store(self, repository: Repository, now: datetime) -> None:
+        try:
+            self._remove_leftovers(repository, now)
+            self._remove_head_moves(repository, now)
+            self._lists.remove_old(repository, now)
+        except LakesweepError as failed:
+            # One repository's store must not keep the others from their upkeep.
+            logger.warning("upkeep of repository %s was not finished: %s", repository.id, failed)
+
+    def _remove_head_moves(self, repository: Repository, now: datetime) -> None:
+        """Forget moves past every rule: neither the head that was left nor anything behind it is retained by them."""
+        if not self._head_moves.page(repository, amount=1).results:
+            return
+        rules = self._rules.find(repository)
+        if rules is None:
+            # Rules that are set one day may reach back as far as they like.
+            return
+        days = max(rules.default_retention_days, *rules.branch_retention_days.values(), 0)
+        if days >= (now - datetime.min.replace(tzinfo=now.tzinfo) - _RULES_GRACE).days:
+            return
+        threshold = now - timedelta(days=days) - _RULES_GRACE
+
+        def is_over(move: HeadMove) -> bool:
+            if move.until >= threshold:
+                return False
+            try:
+                # A client may have dated it later than it was made.
+                return self._commits.get(repository, move.commit_id).creation_date < threshold
+            except MissingError:
+                return False
+
+        self._head_moves.remove_some(repository, is_over, _MOST_MOVES)
+
+    def _remove_leftovers(self, repository: Repository, now: datetime) -> None:
+        """Remove half-written files of killed uploads, where the store is a folder."""
+        namespace = self._context.namespace(repository)
+        if namespace.kind != "local":
+            return
+        root = f"/{namespace.key}"
+        found = self._leftovers.setdefault(root, Leftovers(root))
+        found.remove_some((now - _LEFTOVER_AGE).timestamp(), _MOST_FILES)

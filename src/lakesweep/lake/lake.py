@@ -110,7 +110,16 @@ class Lake:
         )
         self.uncommitted_list = GcUncommitted(context, self.branches, pending, copies)
         self.housekeeping = Housekeeping(
-            context, self.repositories, pending, self.multipart, copies, dropped_tokens, self.tasks
+            context,
+            self.repositories,
+            self.commits,
+            self.head_moves,
+            self.rules,
+            pending,
+            self.multipart,
+            copies,
+            dropped_tokens,
+            self.tasks,
         )
         self.kv = kv
 

@@ -3,6 +3,7 @@
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.keyspace import split_keyspace
+from lakesweep.storage.leftovers import Leftovers
 from lakesweep.storage.opening import open_store
 from lakesweep.storage.parallel import Crew
 from lakesweep.storage.store import ObjectStore
@@ -24,6 +25,7 @@ __all__ = [
     "DeleteStatus",
     "Folder",
     "KeyRange",
+    "Leftovers",
     "ObjectInfo",
     "ObjectStore",
     "StorageOptions",

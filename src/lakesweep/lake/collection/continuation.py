@@ -22,6 +22,16 @@ class Place:
     key: bytes | None = None
     rows_before: int = 0
 
+    @classmethod
+    def in_copies(cls, run_id: str, key: bytes | None) -> Place:
+        """All branches are written, and tracked copies up to `key`. No branch has an empty name."""
+        return cls(run_id, "", "", key)
+
+    @property
+    def is_in_copies(self) -> bool:
+        """Whether all branches are written."""
+        return self.branch_id == ""
+
     def with_rows(self, rows: int) -> Place:
         """The same place, with the rows that the run has written so far."""
         return replace(self, rows_before=rows)

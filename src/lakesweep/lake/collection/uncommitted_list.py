@@ -78,13 +78,15 @@ class GcUncommitted:
         if place.branch_id is None:
             for upload in self._pending.live(repository, self._context.now()):
                 file.add(upload.address, upload.created_at)
-        for branch_id in self._branch_ids(repository, place):
-            start = place if branch_id == place.branch_id else Place(place.run_id, branch_id)
-            for reached in self._add_branch(repository, start, file):
-                if file.is_full or self._context.now() >= deadline:
-                    return reached
-        for entry in self._copies.entries(repository):
-            self._add_entry(repository, entry, file)
+        if not place.is_in_copies:
+            for branch_id in self._branch_ids(repository, place):
+                start = place if branch_id == place.branch_id else Place(place.run_id, branch_id)
+                for reached in self._add_branch(repository, start, file):
+                    if file.is_full or self._context.now() >= deadline:
+                        return reached
+        for reached in self._add_copies(repository, place, file):
+            if file.is_full or self._context.now() >= deadline:
+                return reached
         return None
 
     def _branch_ids(self, repository: Repository, place: Place) -> Iterator[str]:
@@ -119,6 +121,24 @@ class GcUncommitted:
                 if len(rows) < _SCAN_ROWS:
                     break
             after = None
+
+    def _add_copies(
+        self, repository: Repository, place: Place, file: UncommittedFile
+    ) -> Iterator[Place]:
+        """Add tracked copies from a place on. Only those count that are there when the first of them is read.
+
+        A copy that is tracked later has a source that was staged, and so listed, or was tracked before. So the list may
+        be cut here as well, though a later copy may sort before one that was passed.
+        """
+        after = place.key if place.is_in_copies else None
+        while True:
+            rows = self._copies.page(repository, after=after, limit=_SCAN_ROWS)
+            if rows:
+                self._add_values(repository, [value for _, value in rows], file)
+                after = rows[-1][0]
+            if len(rows) < _SCAN_ROWS:
+                return
+            yield Place.in_copies(place.run_id, after)
 
     def _add_values(
         self, repository: Repository, values: list[bytes], file: UncommittedFile

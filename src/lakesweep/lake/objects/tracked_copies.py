@@ -9,19 +9,17 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
-from lakesweep.formats.entries import Entry
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import scan
-from lakesweep.lake.staging.staged_values import decode_staged
+from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.values import Repository
 
 # Keys end in an xid, which begins with its time: they sort by age.
 _PREFIX = b"copies/"
-_SCAN_ROWS = 10_000
+_MOST_REMOVED = 2_000
 
 
 class TrackedCopies:
@@ -39,21 +37,19 @@ class TrackedCopies:
         elif rows:
             self._context.kv.set_many(partition_of(repository), rows)
 
-    def entries(self, repository: Repository) -> Iterator[Entry]:
-        """Every tracked entry, oldest first."""
-        rows = scan(
-            self._context.kv, partition_of(repository), prefix=_PREFIX, page_rows=_SCAN_ROWS
+    def page(self, repository: Repository, *, after: bytes | None, limit: int) -> list[Row]:
+        """Records after a key, oldest first: their keys and the values that were copied."""
+        return self._context.kv.page(
+            partition_of(repository), prefix=_PREFIX, after=after, limit=limit
         )
-        return (decode_staged(value) for _, value in rows)
 
     def remove_old(self, repository: Repository, now: datetime) -> None:
-        """Forget copies older than `copy_life`."""
+        """Forget copies older than `copy_life`: the oldest first, and in one round only so many."""
         oldest_kept = _PREFIX + _time_prefix(now - self._context.settings.copy_life)
-        kv = self._context.kv
-        for key, _ in list(scan(kv, partition_of(repository), prefix=_PREFIX)):
+        for key, _ in self.page(repository, after=None, limit=_MOST_REMOVED):
             if key >= oldest_kept:
                 return
-            kv.delete(partition_of(repository), key)
+            self._context.kv.delete(partition_of(repository), key)
 
 
 def _time_prefix(at: datetime) -> bytes:

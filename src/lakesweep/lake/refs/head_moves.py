@@ -7,8 +7,9 @@ between the two leaves a record too many, which only keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import islice
 
 from lakesweep.domain.commits import BranchId, CommitId, HeadMove
 from lakesweep.formats.xid import new_xid
@@ -53,6 +54,14 @@ class HeadMoves:
         return cut_page(
             ((row[0][len(_PREFIX) :].decode(), _decode(row)) for row in rows), page_size(amount)
         )
+
+    def remove_some(
+        self, repository: Repository, is_over: Callable[[HeadMove], bool], most: int
+    ) -> None:
+        """Forget the oldest moves that are over, in one round only so many."""
+        for row in islice(self._rows(repository), most):
+            if is_over(_decode(row)):
+                self._context.kv.delete_if(partition_of(repository), *row)
 
     def _rows(self, repository: Repository, *, after: bytes | None = None) -> Iterator[Row]:
         return scan(self._context.kv, partition_of(repository), prefix=_PREFIX, after=after)

@@ -177,7 +177,7 @@ class Multipart:
 
     def remove_ended(self, repository: Repository) -> None:
         """Finish what was left half-way: ended uploads whose parts were not all removed."""
-        for found in list(self._pending.all(repository)):
+        for found in self._pending.all(repository):
             if found.upload.state == "ending":
                 self._parts.remove_all(repository, found.upload.id)
                 self._pending.remove(repository, found)
