@@ -30,6 +30,7 @@ def test_other_names_are_not() -> None:
         _ = lakesweep.nonsense
 
 
+@pytest.mark.slow
 def test_importing_needs_no_spark() -> None:
     """The functions are handed a session; whoever has one has pyspark."""
     program = (

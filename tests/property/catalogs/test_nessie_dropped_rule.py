@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from lakesweep.testing.nessie_histories import write_random_history
 policy_texts = st.sampled_from(["0", "1", "2", "5", "PT0S", "PT3S", "PT10S", "NONE"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from lakesweep.testing.nessie_histories import write_random_history
 policy_texts = st.sampled_from(["NONE", "0", "1", "2", "5", "PT0S", "PT5S", "PT15S", "PT-30S"])
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import cramjam
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -276,6 +277,7 @@ READERS: list[Callable[[bytes], object]] = [
 ]
 
 
+@pytest.mark.slow
 def test_fuzzed_files_never_crash() -> None:
     """Seconds of random edits: FormatError or a result, and nothing that never ends."""
     random.seed(20261115)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import cramjam
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -163,6 +164,7 @@ def test_noise_is_no_table(noise: bytes) -> None:
         raise AssertionError("noise was taken for a table")
 
 
+@pytest.mark.slow
 def test_fuzzed_files_are_refused_or_read_whole() -> None:
     """Seconds of random edits of real files: never a crash, never other contents than were written."""
     random.seed(20260723)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -265,4 +266,4 @@ class LakeMachine(RuleBasedStateMachine):
 
 
 LakeMachine.TestCase.settings = settings(stateful_step_count=25)
-TestLakeAgainstDicts = LakeMachine.TestCase
+TestLakeAgainstDicts = pytest.mark.slow(LakeMachine.TestCase)

@@ -363,6 +363,7 @@ def _parts_of(store: Any, mark_id: str) -> list[Part]:
     return [Part(key, read_mark(store.read(key)).num_rows, 0) for key in keys]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_collections_never_lose_what_a_reference_reaches() -> None:
     """Any history of users and operators keeps the invariants."""

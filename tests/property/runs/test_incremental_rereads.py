@@ -157,6 +157,7 @@ class Verdicts:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @settings(
     max_examples=max(5, settings().max_examples // 10),

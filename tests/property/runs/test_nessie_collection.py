@@ -237,6 +237,7 @@ class Story:
         return self.names
 
 
+@pytest.mark.slow
 @given(steps, kept)
 def test_an_expiry_deletes_exactly_what_the_model_calls_garbage(
     story_steps: list[tuple[str, int]], commits_kept: int | None

@@ -42,6 +42,7 @@ main({words!r})
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

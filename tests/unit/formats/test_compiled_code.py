@@ -64,6 +64,7 @@ def expected_id() -> str:
     return written.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "rounds"), [("NUMBA_DISABLE_JIT", 60), ("NUMBA_BOUNDSCHECK", 2000)]
 )

@@ -176,6 +176,7 @@ RENAMES: dict[str, list[Callable[[LakeRepo], object]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("calls", RENAMES.values(), ids=RENAMES.keys())
 def test_rename_racing_a_collection_loses_nothing(
     calls: list[Callable[[LakeRepo], object]], monkeypatch: pytest.MonkeyPatch

@@ -188,6 +188,7 @@ def _count_writes() -> int:
 WRITES = _count_writes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_written", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("dies_at", range(1, WRITES + 1))
 def test_death_at_a_write_loses_nothing_acknowledged(dies_at: int, is_written: bool) -> None:

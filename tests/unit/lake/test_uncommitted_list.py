@@ -186,6 +186,7 @@ MEANWHILE: dict[str, Callable[[LakeRepo], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", MEANWHILE.values(), ids=MEANWHILE.keys())
 @pytest.mark.parametrize("place", range(10))
 def test_change_between_any_two_pages_hides_nothing_live(

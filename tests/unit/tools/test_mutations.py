@@ -60,6 +60,7 @@ def list_mistake(tree: Path, find: str, replace: str, test: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("find", "replace", "test", "status", "said"),
     [
@@ -78,6 +79,7 @@ def test_only_a_failed_test_counts_as_noticed(
     tool: ModuleType,
     tree: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
     find: str,
     replace: str,
     test: str,
@@ -85,6 +87,7 @@ def test_only_a_failed_test_counts_as_noticed(
     said: str,
 ) -> None:
     """Passing tests, a text that is not there once, and a source that can't be imported are all failures of the list."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they take most of a start
     list_mistake(tree, find, replace, test)
     assert tool.main([], tree) == status
     assert said in capsys.readouterr().out

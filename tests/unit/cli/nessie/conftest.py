@@ -15,6 +15,7 @@ from lakesweep.cli.main import run
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.record import RunRecord, RunStatus
+from lakesweep.testing.inprocess import InProcessEngine
 
 PREFIXES = ("LAKESWEEP_", "LAKECTL_", "NESSIE_", "AWS_", "AZURE_", "GOOGLE_", "XDG_")
 
@@ -95,8 +96,10 @@ class Asked:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
-    """Sweeps are noted and not run."""
+    """Sweeps are noted and not run, so no Spark is started beside them."""
     noted = Asked()
+    engine = InProcessEngine()
+    monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *words: engine)
     monkeypatch.setattr("lakesweep.runs.nessie.expire.expire", noted.answer)
     monkeypatch.setattr("lakesweep.runs.nessie.deferred.delete_deferred", noted.answer)
     return noted

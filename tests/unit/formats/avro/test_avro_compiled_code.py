@@ -61,6 +61,7 @@ print("refused", refused)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "rounds"), [("NUMBA_DISABLE_JIT", 40), ("NUMBA_BOUNDSCHECK", 2000)]
 )

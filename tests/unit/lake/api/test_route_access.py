@@ -88,6 +88,7 @@ def keys(lake: LakeRepo) -> dict[str, Credentials]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", MAY)
 def test_roles_and_routes(lake: LakeRepo, keys: dict[str, Credentials], role: str) -> None:
     """403 where the role may not, and no 403 where it may. `sales` does not exist: who may, gets as far as 404."""
