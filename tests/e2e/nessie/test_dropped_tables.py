@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,6 +19,7 @@ from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.nessie.dropped import ListedTable, list_dropped
 from lakesweep.runs.nessie.mark import Marked, mark_live
 from lakesweep.runs.nessie.requests import MarkRequest
+from lakesweep.runs.nessie.work.deletion import FileDeletion
 from lakesweep.runs.nessie.work.folder_sums import FolderSum
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.record import RunRecord, RunStatus
@@ -387,10 +390,17 @@ class TestSecondLook:
         """The blast radius counts dropped tables as any garbage."""
         monkeypatch.setattr("lakesweep.runs.confirmation.SMALL_PLAN_OBJECTS", 1, raising=True)
         lake.dropped()
+        marked = lake.mark_dropped()
         before = lake.files()
-        with pytest.raises(UnsafeToSweepError, match="--confirm"):
-            lake.collect()
-        assert before <= lake.files()
+        with pytest.raises(UnsafeToSweepError, match="--confirm") as refused:
+            lake.expire(marked, ask_nessie=True)
+        assert lake.files() == before
+
+        plan = re.search(r"--confirm (\S+?)[`.\s]", refused.value.message + " ")
+        assert plan is not None
+        lake.expire(marked, ask_nessie=True, confirm=plan[1])
+
+        assert lake.below("gone") == set()
 
 
 class TestStoredSets:
@@ -453,16 +463,54 @@ class TestSweepsAfterIt:
         assert orphan not in lake.files()
         assert not noted(record, lake.uri("gone"))
 
-    def test_what_a_killed_sweep_left_goes_with_the_next(self, lake: Lake) -> None:
-        """The metadata that told the place is gone already."""
-        gone = lake.dropped()
-        left = gone.iceberg.write_orphan("left.parquet")
-        lake.collect()
-        lake.write(left, b"a sweep did not come to it")
+    def killed(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Marked:
+        """A sweep that died after it had deleted the newest metadata file, which tells the table's place."""
+        newest = lake.dropped().states[-1].metadata_location
+        marked = lake.mark_dropped()
 
-        lake.collect()
+        def deletes_one_and_dies(*words: object) -> object:
+            Path(newest.removeprefix("file://")).unlink()
+            raise KeyboardInterrupt
 
+        with monkeypatch.context() as patch:
+            patch.setattr(FileDeletion, "_outcomes", deletes_one_and_dies)
+            with pytest.raises(KeyboardInterrupt):
+                lake.expire(marked, ask_nessie=True)
+        assert any(file.endswith(".metadata.json") for file in lake.below("gone"))
+        return marked
+
+    def test_a_killed_sweep_goes_on(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Older metadata files are left, of which nothing tells any more that they were the table's."""
+        marked = self.killed(lake, monkeypatch)
+        lake.expire(marked, ask_nessie=True)
         assert lake.below("gone") == set()
+
+    def test_what_a_killed_sweep_left_goes_with_the_next(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A new mark knows from the record of collected files where the table lay."""
+        self.killed(lake, monkeypatch)
+        lake.collect()
+        assert lake.below("gone") == set()
+
+    def test_what_others_commit_to_the_rest_of_it_stays(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Metadata that is later than the drop is not of this catalog."""
+        self.killed(lake, monkeypatch)
+        theirs = f"{lake.uri('gone')}/metadata/00009-theirs.metadata.json"
+        lake.write(theirs, b"theirs")
+        lake.touch(theirs, LONG_AGO + timedelta(days=1))
+        before = lake.below("gone")
+        lake.collect()
+        assert lake.below("gone") == before
+
+    def test_a_place_whose_folder_is_gone(self, lake: Lake) -> None:
+        """Somebody removed the empty folders."""
+        lake.dropped()
+        lake.collect()
+        shutil.rmtree(lake.lake / "gone")
+        assert lake.collect().status is RunStatus.SWEPT
 
 
 class TestLeftLocations:

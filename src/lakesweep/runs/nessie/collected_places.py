@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.file_names import fold
 from lakesweep.domain.live_sets import DroppedTable, OtherContent
@@ -26,6 +27,7 @@ from lakesweep.runs.nessie.work.places import location_of, table_folder, without
 DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
 
 _NAMED_AT_MOST = 3
+_NOTES_AT_MOST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class CollectedPlaces:
             for place, files in self.sums.items()
             if files.files
         ]
-        return collected + [f"{place} stays: {why}" for place, why in sorted(self.kept.items())]
+        kept = [f"{place} stays: {why}" for place, why in sorted(self.kept.items())]
+        return [*_first(collected, "places are collected"), *_first(kept, "places stay")]
 
 
 def find_collected_places(
@@ -144,14 +147,23 @@ class _Candidates:
                 continue
             folder = table_folder(problem.file)
             if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
-                self._add(folder, DROPPED, owners, is_written=False)
+                seen = [t.last_seen for t in self.dropped if t.content_id in owners]
+                self._add(folder, DROPPED, owners, is_written=False, seen=seen)
             else:
                 self.kept[problem.file] = (
                     f"it can't be read, so its table's place is not known: {problem.why}"
                 )
                 self.kept_tables |= owners
 
-    def _add(self, spelled: str, what: str, owners: Iterable[str], *, is_written: bool) -> None:
+    def _add(
+        self,
+        spelled: str,
+        what: str,
+        owners: Iterable[str],
+        *,
+        is_written: bool,
+        seen: Iterable[datetime | None] = (),
+    ) -> None:
         try:
             location = without_links(location_of(spelled))
             fold(spelled)
@@ -162,14 +174,18 @@ class _Candidates:
             self.kept[spelled] = why
             self.kept_tables |= set(owners) if what == DROPPED else set()
             return
-        place = Place(BaseFolder(spelled, location), what, frozenset(owners), is_written)
+        folder = BaseFolder(spelled, location)
+        until = max((at for at in seen if at is not None), default=None)
+        place = Place(folder, what, frozenset(owners), is_written, until)
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
         if self.live_bases.at(place) or (what != DROPPED and self.live_bases.around(place)):
             return
         known = self.places.get(location)
         if known is not None:
             is_written = known.is_written or is_written
-            place = replace(known, owners=known.owners | place.owners, is_written=is_written)
+            owned = known.owners | place.owners
+            until = known.metadata_until or until
+            place = replace(known, owners=owned, is_written=is_written, metadata_until=until)
         self.places[location] = place
 
 
@@ -258,7 +274,10 @@ def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: date
     if files.newest is not None and files.newest > old_until:
         return f"a file was written there at {format_time(files.newest)}, within the grace of dropped tables"
     strange = sorted(name for name in files.newest_metadata if fold(name) not in known)
-    if strange:
+    at, until = files.newest_metadata_at, place.metadata_until
+    # Of a table whose newest metadata we collected, older files are left that nothing names any more.
+    is_left_by_us = at is not None and until is not None and at <= until + SAFETY_FULL.clock_skew
+    if strange and not is_left_by_us:
         return f"its newest metadata file is not of this catalog, so another one may have the table: {strange[0]}"
     return ""
 
@@ -280,6 +299,11 @@ def _parents(folded: str) -> Iterator[str]:
 def _sound(names: Iterable[str]) -> Iterator[str]:
     for name in names:
         yield from real_places([name])
+
+
+def _first(notes: Sequence[str], what: str) -> list[str]:
+    more = len(notes) - _NOTES_AT_MOST
+    return [*notes[:_NOTES_AT_MOST], *([f"{more} more {what}"] if more > 0 else [])]
 
 
 def _named(owners: Iterable[str]) -> str:

@@ -40,6 +40,9 @@ class Place:
     what: str
     owners: frozenset[str]  # content ids
     is_written: bool = False  # a live table may write there
+    metadata_until: datetime | None = (
+        None  # what a table had there whose newest metadata we collected
+    )
 
     @property
     def uris(self) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.runs.accounts import doubt
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.work.folder_sums import SUM_SCHEMA, FolderSum, sum_folders
 from lakesweep.runs.nessie.work.listing import (
@@ -81,7 +82,8 @@ def sum_up_folders(
     pieces = [Prefix(folder) for folder in folders]
     rows = context.engine.collect(Scatter(pieces, work, SUM_SCHEMA, tasks)).to_pylist()
     found = {row["folder"]: FolderSum.of_row(row) for row in rows}
-    # One that has no row was not looked at, and a key error stops the run.
+    if len(found) != len(folders):
+        raise doubt(f"{len(folders)} folders were to be looked at, {len(found)} have been")
     return {folder: found[folder.uri] for folder in folders}
 
 
