@@ -11,7 +11,6 @@ from lakesweep.cli.nessie.stores import opened_live_sets
 from lakesweep.cli.nessie.sweeping import opened_context
 from lakesweep.cli.nessie.working import file_access, lasting_location
 from lakesweep.cli.render import print_json, print_table, print_text
-from lakesweep.cli.running import on_spark
 from lakesweep.errors import foreign_errors_as_ours
 from lakesweep.progress import human_bytes
 
@@ -31,7 +30,6 @@ _HEAD = ("table", "last seen", "files", "size", "oldest file", "newest file", "c
     *("zone", "nessie", "cutoffs", "dropped_grace", "files", "work"),
     more=("spark", "storage", "output"),
 )
-@on_spark
 def dropped(*, given: Given, settings: Settings) -> None:
     """List dropped tables.
 
