@@ -29,7 +29,13 @@ from lakesweep.runs.paths import (
 from lakesweep.runs.plan import Plan, mark_exists, save_plan, write_mark
 from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.runs.request import MarkRequest, What
-from lakesweep.runs.reuploads import SplitGarbage, find_reuploads, split_garbage, tally_of
+from lakesweep.runs.reuploads import (
+    SearchedRanges,
+    SplitGarbage,
+    find_reuploads,
+    split_garbage,
+    tally_of,
+)
 from lakesweep.runs.saved import save_for_sweep, save_range_index
 from lakesweep.runs.work import dating
 from lakesweep.runs.work.parts import Part
@@ -76,7 +82,7 @@ def _mark(
     found = hunt.run(tuple(c.address for c in canaries))
     refuse_dead_canaries(context, canaries, found.judged.dead_canaries)
     with context.phases.phase("verify") as step:
-        reuploads = find_reuploads(context, live, found.suspects)
+        reuploads = find_reuploads(context, live, found.suspects, SearchedRanges())
         split = split_garbage(context, reuploads, found.garbage, RunFolder(run_id).verdicts)
         step.items = len(canaries)
         step.said = (

@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from threading import Lock
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 _IN_FLIGHT = 16
 _MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
+_Row = dict[str, Any]  # of SPANS_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,20 @@ class _LookedFor:
     unaskable: Sizes
 
 
-def find_reuploads(context: RunContext, live: LiveRead, suspects: Suspects) -> Reuploads:
-    """Look for staged re-uploads among unreferenced garbage.
+@dataclass(slots=True)
+class SearchedRanges:
+    """Where entries of some sizes lie in ranges: a round of a sweep leaves it to the next one, as ranges never change."""
+
+    sizes: Sizes = field(default_factory=Sizes)
+    gap: int = NEAR
+    spans: dict[RangeId, list[_Row]] = field(default_factory=dict)
+    of_metaranges: dict[MetaRangeId, list[RangeId]] = field(default_factory=dict)
+
+
+def find_reuploads(
+    context: RunContext, live: LiveRead, suspects: Suspects, searched: SearchedRanges
+) -> Reuploads:
+    """Look for staged re-uploads among unreferenced garbage; `searched` is what the round before knew, brought up to date.
 
     An embedded lake lists them itself, so there is nothing to find.
     """
@@ -85,12 +99,12 @@ def find_reuploads(context: RunContext, live: LiveRead, suspects: Suspects) -> R
     if not len(sizes):
         return Reuploads()
     given_up: dict[str, Sizes] = {}
-    branches = _branches_by_range(context, live)
-    looked_for = _affordable_spans(context, branches, sizes)
+    branches = _branches_by_range(context, live, searched)
+    looked_for = _affordable_spans(context, branches, sizes, searched)
     if looked_for is None:
         crowded = _crowded_sizes(context, branches, sizes)
         given_up[f"looking up paths of {_named(crowded)} would take too many requests"] = crowded
-        looked_for = _affordable_spans(context, branches, sizes - crowded)
+        looked_for = _affordable_spans(context, branches, sizes - crowded, searched)
     if looked_for is None:
         return Reuploads(undecided=sizes, reasons=("looking them up would take too many requests",))
     if len(looked_for.unaskable):
@@ -251,53 +265,85 @@ def split_garbage(
     return split
 
 
-def _branches_by_range(context: RunContext, live: LiveRead) -> dict[RangeId, list[BranchId]]:
+def _branches_by_range(
+    context: RunContext, live: LiveRead, searched: SearchedRanges
+) -> dict[RangeId, list[BranchId]]:
     heads: dict[MetaRangeId, list[BranchId]] = {}
     for head in live.refs.heads:
         heads.setdefault(live.refs.graph[head.commit_id].meta_range_id, []).append(head.id)
+    unread = [m for m in heads if m and m not in searched.of_metaranges]
+    for metarange, ranges in ranges_of_commits(context.store, unread):
+        searched.of_metaranges[metarange] = [info.id for info in ranges]
     branches: dict[RangeId, list[BranchId]] = {}
-    for metarange, ranges in ranges_of_commits(context.store, [m for m in heads if m]):
-        for info in ranges:
-            branches.setdefault(info.id, []).extend(heads[metarange])
+    for metarange, names in heads.items():
+        for range_id in searched.of_metaranges.get(metarange, ()):
+            branches.setdefault(range_id, []).extend(names)
     return branches
 
 
 def _affordable_spans(
-    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes
+    context: RunContext,
+    branches: dict[RangeId, list[BranchId]],
+    sizes: Sizes,
+    searched: SearchedRanges,
 ) -> _LookedFor | None:
     """Where entries of these sizes lie on which branch; None where looking there takes too many requests."""
-    for gap in (NEAR, FAR):
-        found = _spans_of_sizes(context, branches, sizes, gap)
-        if (
-            found is not None
-            and sum(requests_in(span.entries) for span in found.spans) <= MOST_REQUESTS
-        ):
+    tries: list[tuple[int, dict[RangeId, list[_Row]]]] = [(NEAR, {}), (FAR, {})]
+    if searched.spans and not len(sizes - searched.sizes):
+        tries.insert(0, (searched.gap, searched.spans))
+    for gap, known in tries:
+        spans = _search(context, branches, sizes, gap, known)
+        if spans is None:
+            continue
+        found = _spans_on_branches(branches, sizes, spans)
+        if sum(requests_in(span.entries) for span in found.spans) <= MOST_REQUESTS:
+            searched.sizes, searched.gap, searched.spans = sizes, gap, spans
             return found
     return None
 
 
-def _spans_of_sizes(
-    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes, gap: int
-) -> _LookedFor | None:
+def _search(
+    context: RunContext,
+    branches: dict[RangeId, list[BranchId]],
+    sizes: Sizes,
+    gap: int,
+    known: dict[RangeId, list[_Row]],
+) -> dict[RangeId, list[_Row]] | None:
+    """The spans of each range, read where they are not known; None where they are too many."""
+    spans = {range_id: known.get(range_id, []) for range_id in branches}
+    unread = {r: on_branches for r, on_branches in branches.items() if r not in known}
+    if not unread:
+        return spans
     scatter = Scatter(
-        list(branches),
+        list(unread),
         partial(find_spans, context.target, sizes, gap),
         SPANS_SCHEMA,
-        _tasks(context, branches),
+        _tasks(context, unread),
     )
     rows = context.engine.collect(scatter).to_pylist()
     if any(row["are_too_many"] for row in rows):
         return None
-    looked_for = _LookedFor([], Sizes())
     for row in rows:
-        of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
-        if row["first"] is None:
-            looked_for = replace(looked_for, unaskable=looked_for.unaskable | of_span)
-            continue
-        looked_for.spans.extend(
-            _Span(branch, row["first"], row["last"], row["entries"], of_span)
-            for branch in branches[RangeId(row["range_id"])]
-        )
+        spans[RangeId(row["range_id"])].append(row)
+    return spans
+
+
+def _spans_on_branches(
+    branches: dict[RangeId, list[BranchId]], sizes: Sizes, spans: dict[RangeId, list[_Row]]
+) -> _LookedFor:
+    looked_for = _LookedFor([], Sizes())
+    for range_id, rows in spans.items():
+        for row in rows:
+            of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
+            if not sizes.matches(of_span.values).any():
+                continue  # an earlier round asked for more sizes
+            if row["first"] is None:
+                looked_for = replace(looked_for, unaskable=looked_for.unaskable | of_span)
+                continue
+            looked_for.spans.extend(
+                _Span(branch, row["first"], row["last"], row["entries"], of_span)
+                for branch in branches[range_id]
+            )
     return looked_for
 
 

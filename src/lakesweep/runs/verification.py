@@ -25,7 +25,7 @@ from lakesweep.runs.ownership import refuse_shared_namespace
 from lakesweep.runs.paths import RANGE_CACHE, RunFolder
 from lakesweep.runs.plan import Plan
 from lakesweep.runs.request import What
-from lakesweep.runs.reuploads import find_reuploads, split_garbage, tally_of
+from lakesweep.runs.reuploads import SearchedRanges, find_reuploads, split_garbage, tally_of
 from lakesweep.runs.saved import event_files, load_range_index, save_range_index
 from lakesweep.runs.work import dating
 from lakesweep.runs.work.candidates import PlannedPart
@@ -77,6 +77,7 @@ class Authorised:
     done: Tally  # deleted by an earlier round or an interrupted sweep
     kept: KeptRows
     root_names: bool  # whether the repository's commits hold addresses at the root
+    searched: SearchedRanges  # for staged re-uploads
     absent: list[
         Part
     ]  # not in the store any more, and no sweep of this plan is known to have deleted them
@@ -151,7 +152,8 @@ def verify_plan(
         old, absent, too_young, suspects = _date(context, plan, judged.undated, folder)
         is_judged = _JudgedBefore(context, live.refs, read_before)
         refuse_dead_canaries(context, canaries, judged.dead_canaries, is_judged)
-        reuploads = find_reuploads(context, live, judged.suspects | suspects)
+        searched = before.searched if before is not None else SearchedRanges()
+        reuploads = find_reuploads(context, live, judged.suspects | suspects, searched)
         split = split_garbage(context, reuploads, [*judged.garbage, *old], folder)
         step.items = len(canaries)
     revived_parts = (*judged.kept, *split.read)
@@ -169,6 +171,7 @@ def verify_plan(
             refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
         ),
         root_names=judged.root_names or (before is not None and before.root_names),
+        searched=searched,
         absent=absent,
     )
 

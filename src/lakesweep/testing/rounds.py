@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakesweep.engine.tasks import Meet, Scatter
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.runs.work.references import CANARY, AddressList, RangeReference
+from lakesweep.runs.work.reuploads import SPANS_SCHEMA
 from lakesweep.testing.inprocess import InProcessEngine
 from lakesweep.testing.scene import Scene
 
@@ -28,6 +29,7 @@ class OneChunkARound(InProcessEngine):
         self.ranges: list[set[str]] = []  # of each meeting: those that were joined
         self.canaries: list[int] = []
         self.candidates: list[int] = []  # rows
+        self.searched: list[list[str]] = []  # ranges in which re-uploads were looked for
 
     def meet(
         self, left: Scatter, right: Scatter, meet: Meet, schema: pa.Schema, partitions: int
@@ -41,6 +43,8 @@ class OneChunkARound(InProcessEngine):
         return met
 
     def collect(self, scatter: Scatter) -> pa.Table:
+        if scatter.schema == SPANS_SCHEMA:
+            self.searched.append(list(scatter.items))
         if scatter.schema != DELETED_SCHEMA:
             return super().collect(scatter)
         late = self._clock.now - timedelta(minutes=1)

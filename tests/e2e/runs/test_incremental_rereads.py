@@ -14,15 +14,19 @@ import pytest
 
 from lakesweep.errors import PartlySweptError
 from lakesweep.formats.entries import Entry
+from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import read_mark, read_uncommitted, write_mark, write_uncommitted
 from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.context import RunContext
+from lakesweep.runs.live import Roots, read_live
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
+from lakesweep.runs.reuploads import SearchedRanges, find_reuploads
 from lakesweep.runs.verification import Authorised
 from lakesweep.runs.work import references
 from lakesweep.runs.work.range_cache import RangeHashes
+from lakesweep.runs.work.suspects import Suspects
 from lakesweep.testing.cut_lists import without_addresses
 from lakesweep.testing.rounds import OneChunkARound
 from lakesweep.testing.scene import AGED, Scene, assert_adds_up
@@ -206,7 +210,7 @@ class ChangingServer:
         self._scene = scene
         self.staged: set[str] = set()
         self.left_out: set[str] = set()
-        self.read_at_base = ""
+        self.read_at: dict[str, str] = {}  # addresses that main reads at some paths
         self.diffs: set[str] = set()  # paths that are staged on main besides
         self.stale: tuple[str, ...] = ()  # what of its refs and commits is as it was first
         self._first: dict[str, dict[str, str]] = {}
@@ -231,9 +235,9 @@ class ChangingServer:
             results = [*page["results"], *added]
             pagination = {**page["pagination"], "results": len(results)}
             return edited_answer(response, results=results, pagination=pagination)
-        is_base = dict(request.url.params).get("path") == "base"
-        if self.read_at_base and is_base and route_of(request) == "GET refs/main/objects/stat":
-            address = f"mem://{self._scene.name}/ns/{self.read_at_base}"
+        read = self.read_at.get(dict(request.url.params).get("path", ""))
+        if read is not None and route_of(request) == "GET refs/main/objects/stat":
+            address = f"mem://{self._scene.name}/ns/{read}"
             return edited_answer(response, physical_address=address)
         return response
 
@@ -266,23 +270,49 @@ def test_what_is_staged_between_two_rounds_is_kept(make_scene: MakeScene, what: 
     assert set(scene.marked(swept.mark_id)) & server.staged == set(swept.revived)
 
 
-def test_reupload_between_two_rounds_is_kept(make_scene: MakeScene) -> None:
+@pytest.mark.parametrize("is_new", [False, True])
+def test_reupload_between_two_rounds_is_kept(make_scene: MakeScene, is_new: bool) -> None:
     """A real server does not list it, and no range holds it: only the branch itself tells that it reads the object."""
     scene = make_scene()
-    orphans = [scene.upload("main", f"same-{n}", "base") for n in range(3)]
+    orphans = [scene.upload("main", f"same-{n}", "base") for n in range(4)]
     scene.user.reset("main")
     scene.lake.clock.advance(timedelta(days=2))
     server = ChangingServer(scene)
+    path = "new" if is_new else "base"
 
     def upload(number: int) -> None:
         if number == 1:
-            server.read_at_base = next(a for a in orphans if a in scene.present_keys())
+            if is_new:
+                scene.upload("main", path, "base")
+                scene.user.commit("main")
+            server.read_at = {path: next(a for a in orphans if a in scene.present_keys())}
 
     swept, engine = sweep_in_rounds(scene, upload, transport=server.transport)
-    assert engine.rounds > 2
-    assert swept.revived == (server.read_at_base,)
-    assert server.read_at_base in scene.present_keys()
-    assert len(scene.present_keys() & set(orphans)) == 1
+    assert engine.rounds > 3
+    assert list(swept.revived) == list(server.read_at.values())
+    assert scene.present_keys() & set(orphans) == set(server.read_at.values())
+    # Each range is searched once, for the sizes of all that was to be deleted then.
+    assert [len(ranges) for ranges in engine.searched] == ([1, 1] if is_new else [1])
+
+
+def test_ranges_are_searched_again_for_sizes_that_were_not_asked_for(
+    make_scene: MakeScene,
+) -> None:
+    """What was found for some sizes says nothing of others."""
+    scene = make_scene()
+    orphan = scene.upload("main", "same", "base")
+    scene.user.reset("main")
+    context = scene.context(transport=ChangingServer(scene).transport)
+    live = read_live(context, Roots(), context.clock())
+    searched = SearchedRanges()
+    engine = OneChunkARound(scene)
+    context = replace(context, engine=engine)
+    hashes = hash_addresses(pa.array([orphan]))
+    for sizes in ([4, 99], [99], [4], [98]):
+        suspects = Suspects.of(hashes, pa.array(sizes, pa.int64()))
+        find_reuploads(context, live, suspects, searched)
+    # Known for the first two; the second time only 99 was asked for, so neither of the others is known any more.
+    assert [len(ranges) for ranges in engine.searched] == [1, 1, 1]
 
 
 # -- guards of later rounds
