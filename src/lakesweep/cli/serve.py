@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packages
+from lakesweep.cli.options import with_settings
 from lakesweep.domain.durations import parse_duration
 from lakesweep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import Settings
 
 ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
 SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
 
 
+@with_settings("output", without=("output", "no_progress"))
 def serve(
     data: LakeData,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -61,6 +66,8 @@ def serve(
             " more.  [default: none]",
         ),
     ] = None,
+    *,
+    settings: Settings,  # logging is set up from it
 ) -> None:
     """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
 
@@ -82,7 +89,7 @@ def serve(
     from lakesweep.storage import StorageOptions
 
     _refuse_memory([*(allow_namespace or ()), *(allow_import or ())])
-    settings = LakeSettings(
+    lake_settings = LakeSettings(
         data_dir=data,
         key_file=key_file,
         storage=StorageOptions.from_environment(os.environ),
@@ -96,7 +103,7 @@ def serve(
     serving = Serving(tls_cert=tls_cert, tls_key=tls_key, audit_log=audit_log)
     serving.check()
     listener = bind(host, port)
-    lake = open_lake(settings, db)
+    lake = open_lake(lake_settings, db)
     try:
         given = os.environ.get(ACCESS_KEY_VARIABLE), os.environ.get(SECRET_KEY_VARIABLE)
         made = set_up_first_user(lake, *(value or None for value in given))
@@ -113,7 +120,7 @@ def serve(
         else:
             # Each worker opens a lake of its own; this process only watches them.
             lake.close()
-            worker = partial(serve_worker, settings=settings, db_url=db, serving=serving)
+            worker = partial(serve_worker, settings=lake_settings, db_url=db, serving=serving)
             run_workers(workers, listener, worker, announce=announce)
     finally:
         listener.close()
