@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -71,9 +72,14 @@ def folder_of(module: Path) -> str:
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
+@cache
+def _parsed(module: Path) -> ast.Module:
+    return ast.parse(module.read_text("utf-8"))
+
+
 def imported_names(module: Path) -> Iterator[tuple[str, bool]]:
     """Every imported module's full name, and whether it is for type checkers only."""
-    tree = ast.parse(module.read_text("utf-8"))
+    tree = _parsed(module)
     for_types = {
         node
         for guard in ast.walk(tree)
@@ -106,7 +112,7 @@ def test_no_module_needs_itself_on_the_way() -> None:
 
 def _needed_modules(module: Path, names: set[str]) -> set[str]:
     needed = set()
-    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+    for node in ast.walk(_parsed(module)):
         if isinstance(node, ast.Import):
             needed |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from lakesweep.errors import UnsafeToSweepError
@@ -238,6 +238,7 @@ class Story:
 
 
 @pytest.mark.slow
+@settings(max_examples=settings().max_examples // 2)  # each is some five sweeps
 @given(steps, kept)
 def test_an_expiry_deletes_exactly_what_the_model_calls_garbage(
     story_steps: list[tuple[str, int]], commits_kept: int | None
