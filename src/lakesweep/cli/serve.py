@@ -102,6 +102,8 @@ def serve(
     )
     serving = Serving(tls_cert=tls_cert, tls_key=tls_key, audit_log=audit_log)
     serving.check()
+    # All that the server writes is its user's alone, whatever the shell it was started from allows.
+    os.umask(0o077)
     listener = bind(host, port)
     lake = open_lake(lake_settings, db)
     try:

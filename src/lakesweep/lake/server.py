@@ -96,9 +96,22 @@ def utc_now() -> datetime:
 def open_lake(settings: LakeSettings, db_url: str | None = None, clock: Clock = utc_now) -> Lake:
     """The lake in `settings.data_dir`; its ref store is a SQLite file there unless a URL names another."""
     settings = replace(settings, data_dir=settings.data_dir.absolute())
-    # Objects and secrets lie below it, so a folder that we make is the owner's alone.
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    close_to_others(settings.data_dir)
     return Lake(open_ref_store(settings.data_dir, db_url), settings, clock)
+
+
+def close_to_others(folder: Path) -> None:
+    """Make a folder its owner's alone: objects and secrets lie below it. `ConfigError` when that can't be done."""
+    try:
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
+            logger.warning("others could look into %s; now its owner alone can", folder)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder} is open to other users of this machine and can't be closed to them: {error.strerror}."
+            f" The lake was not opened; `chmod 700 {folder}` as its owner."
+        ) from error
 
 
 def open_ref_store(data_dir: Path, db_url: str | None) -> KeyValueStore:

@@ -15,6 +15,7 @@ from typing import Any
 from lakesweep.errors import LakesweepError
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import MissingError
+from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
 from lakesweep.lake.values import Repository
@@ -130,7 +131,9 @@ class Tasks:
         try:
             result = work(task)
         except LakesweepError as failed:
-            error = failed.message
+            # Whoever asks for the task's status reads it.
+            hidden = HiddenPaths(self._context.settings.data_dir)
+            error = hidden.take_out_of(failed.message.encode(errors="replace")).decode()
         except Exception as bug:
             # Nobody waits for this thread, so the task's record is the only place where this can be seen.
             logger.exception("task#%s failed", task_id)

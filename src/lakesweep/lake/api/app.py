@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakesweep.lake.api.auth import Authenticator, RequireCredentials
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
+from lakesweep.lake.api.hiding import HidePaths
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.limits import LimitRequests, RequestLimits
 from lakesweep.lake.api.metrics import Metrics
@@ -35,6 +36,7 @@ from lakesweep.lake.api.rest.access import check_route_access, set_up_access
 from lakesweep.lake.api.rest.dependencies import ApiState
 from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.rest.quick_routes import QuickRoutes
+from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.readiness import Readiness
 
@@ -71,7 +73,8 @@ def build_app(
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     metrics = Metrics(lake)
     dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains)
-    limited = LimitRequests(dispatch, limits or RequestLimits())
+    hiding = HidePaths(dispatch, HiddenPaths(lake.settings.data_dir))
+    limited = LimitRequests(hiding, limits or RequestLimits())
     return ObserveRequests(limited, (metrics,) if audit_log is None else (metrics, audit_log))
 
 
