@@ -58,14 +58,24 @@ class CatalogModel:
         return live
 
     def garbage(
-        self, files: Collection[str], commits_kept: int | None, gone: Collection[str] = ()
+        self,
+        files: Collection[str],
+        commits_kept: int | None,
+        gone: Collection[str] = (),
+        *,
+        collect_dropped: bool = False,
     ) -> set[str]:
         """What a sweep deletes of these files; `gone` are those that earlier sweeps deleted.
 
-        All that is neither live nor a dropped table's, where the innermost table folder around it is a live table's.
+        All that is neither live nor a dropped table's, where the innermost table folder around it is a live table's. With
+        `collect_dropped`, all that a sweep may delete at most: dropped tables' files and folders too.
         """
         claims = self._claims(files, commits_kept, gone)
-        needed = self.live_files(commits_kept, gone) | self.dropped_files(commits_kept, gone)
+        needed = self.live_files(commits_kept, gone)
+        if collect_dropped:
+            claims |= {t.iceberg.location: True for t, _ in self.dropped(commits_kept)}
+        else:
+            needed |= self.dropped_files(commits_kept, gone)
         return {file for file in files if file not in needed and _is_swept(file, claims)}
 
     def live_files(self, commits_kept: int | None, gone: Collection[str] = ()) -> set[str]:
@@ -83,7 +93,7 @@ class CatalogModel:
         tables, live = self._tables(), self.live_states(commits_kept)
         known = {tables[name].iceberg.location for name, _ in live}
         found = {f.rpartition("/metadata/")[0] for f in files if f.endswith(".metadata.json")}
-        dropped = {table.iceberg.location for table, _ in self._dropped(commits_kept)}
+        dropped = {table.iceberg.location for table, _ in self.dropped(commits_kept)}
         bases = {
             tables[name].iceberg.location
             for name, snapshot in live
@@ -125,11 +135,11 @@ class CatalogModel:
         """What every snapshot of dropped tables needs, as far as files that are not `gone` tell."""
         return {
             file
-            for table, snapshot in self._dropped(commits_kept)
+            for table, snapshot in self.dropped(commits_kept)
             for file in table.iceberg.live_files(snapshot, all_snapshots=True, gone=gone)
         }
 
-    def _dropped(self, commits_kept: int | None) -> list[tuple[SceneTable, Snapshot]]:
+    def dropped(self, commits_kept: int | None) -> list[tuple[SceneTable, Snapshot]]:
         """The last state of every table that a reference still knows of and no live commit has."""
         live = {name for name, _ in self.live_states(commits_kept)}
         reached = {number for reference in self.references for number in self.history(reference)}
