@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from lakesweep.domain.commits import BranchHead
 from lakesweep.errors import ObjectNotFoundError
@@ -150,6 +151,16 @@ class Objects:
                     yield path, stats_of(repository, path, decode_staged(value))
 
         return cut_page(items(), page_size(amount))
+
+    def list_values(
+        self, repository: Repository, ref: str, *, prefix: str, after: str, amount: int
+    ) -> tuple[list[Row], bool]:
+        """Paths and stored values of a page without a delimiter, and whether there is more."""
+        snapshot = self._entries.at(repository, ref)
+        values = snapshot.iterate(prefix_key(prefix), prefix_key(after) if after else None)
+        size = page_size(amount)
+        rows = list(islice(values, size + 1))
+        return rows[:size], len(rows) > size
 
     def delete(
         self, repository: Repository, branch_id: str, path: str, *, no_tombstone: bool = False

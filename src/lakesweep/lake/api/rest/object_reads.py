@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from email.utils import format_datetime
 from functools import partial
@@ -12,18 +13,21 @@ from starlette.responses import Response, StreamingResponse
 from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.replies import header_text, json_reply
-from lakesweep.lake.api.rest.dependencies import LakeDep, PathQuery
+from lakesweep.lake.api.rest.dependencies import LakeDep, PageQuery, PathQuery
+from lakesweep.lake.api.rest.listed_rows import render_rows
 from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
 from lakesweep.lake.api.rest.wire import (
     DEFAULT_CONTENT_TYPE,
     Document,
+    list_document,
     listed_document,
     object_document,
     page_document,
 )
 from lakesweep.lake.errors import RangeNotSatisfiableError
+from lakesweep.lake.lake import Lake
 from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
-from lakesweep.lake.values import ByteRange, ObjectContent, ObjectStats
+from lakesweep.lake.values import ByteRange, ObjectContent, ObjectStats, Repository
 
 router = APIRouter(prefix="/repositories/{repository}/refs/{ref}/objects")
 
@@ -99,8 +103,11 @@ async def list_objects(request: QuickRequest) -> Response:
         return listed_document(stats, with_metadata=with_metadata)
 
     def list_page() -> Response:
+        repository = lake.repositories.get(repository_id)
+        if not delimiter and (plain := _plain_page(lake, repository, ref, page)) is not None:
+            return plain
         found = lake.objects.list_page(
-            lake.repositories.get(repository_id),
+            repository,
             ref,
             prefix=page.prefix,
             after=page.after,
@@ -120,6 +127,20 @@ def get_underlying_properties(
     lake.objects.stat(lake.repositories.get(repository), ref, path)
     is_s3 = lake.repositories.get(repository).storage_namespace.startswith("s3:")
     return json_reply({"storage_class": "" if is_s3 else None})
+
+
+def _plain_page(lake: Lake, repository: Repository, ref: str, page: PageQuery) -> Response | None:
+    """The page when all its rows are plain, as most are; it takes a tenth of the time then."""
+    rows, has_more = lake.objects.list_values(
+        repository, ref, prefix=page.prefix, after=page.after, amount=page.amount
+    )
+    rendered = render_rows(repository, rows)
+    if rendered is None:
+        return None
+    frame = list_document([], has_more, rows[-1][0].decode() if has_more else "")
+    frame["pagination"]["results"] = len(rows)
+    head = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode()
+    return Response(head.removesuffix(b"]}") + rendered + b"]}", media_type="application/json")
 
 
 def _content_reply(content: ObjectContent, lanes: Lanes) -> Response:
