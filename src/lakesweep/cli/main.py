@@ -21,6 +21,7 @@ from lakesweep.cli.doctor import doctor
 from lakesweep.cli.gc import gc
 from lakesweep.cli.job import job
 from lakesweep.cli.keys import keys_app
+from lakesweep.cli.lake import lake_app
 from lakesweep.cli.mark import mark
 from lakesweep.cli.nessie.app import nessie_app
 from lakesweep.cli.options import EXIT_STATUSES
@@ -57,6 +58,7 @@ def lakesweep() -> None:
 app.command("demo")(demo)
 app.command("serve")(serve)
 app.add_typer(keys_app, name="keys")
+app.add_typer(lake_app, name="lake")
 app.command("gc")(gc)
 app.command("mark")(mark)
 app.command("sweep")(sweep)

@@ -1,0 +1,63 @@
+"""`lakesweep lake`: copies of a whole embedded lake."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakesweep.cli.lake_options import LakeData, lake_packages
+from lakesweep.cli.options import with_settings
+from lakesweep.cli.render import print_json, print_text
+
+if TYPE_CHECKING:
+    from lakesweep.lake.backup import LakeCopy
+    from lakesweep.settings.values import Settings
+
+__all__ = ["lake_app"]
+
+lake_app = typer.Typer(no_args_is_help=True, help="Copies of a whole embedded lake.")
+
+
+@lake_app.callback()
+def lake() -> None:
+    """Copies of a whole embedded lake."""
+
+
+@lake_app.command("backup")
+@with_settings("output")
+def backup(
+    data: LakeData,
+    to: Annotated[Path, typer.Option(help="A new folder for the copy.")],
+    *,
+    settings: Settings,
+) -> None:
+    """Copy refs and the namespaces in DATA, also while the lake is served. The key file is not copied."""
+    with lake_packages():
+        from lakesweep.lake.backup import back_up_lake
+    _show(settings, back_up_lake(data, to), "copied")
+
+
+@lake_app.command("restore")
+@with_settings("output")
+def restore(
+    source: Annotated[Path, typer.Option("--from", help="A copy that `lake backup` made.")],
+    data: LakeData,
+    *,
+    settings: Settings,
+) -> None:
+    """Bring a copy back into a new folder, verifying every file; then put the key file beside it."""
+    with lake_packages():
+        from lakesweep.lake.backup import restore_lake
+    _show(settings, restore_lake(source, data), "restored")
+
+
+def _show(settings: Settings, made: LakeCopy, verb: str) -> None:
+    if settings.output.output == "json":
+        print_json(asdict(made))
+        return
+    print_text(f"{verb} {made.repositories} repositories, {made.files} files, {made.bytes} bytes")
+    for namespace in made.namespaces_elsewhere:
+        print_text(f"not in the copy: {namespace}")

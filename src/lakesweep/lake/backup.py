@@ -1,0 +1,210 @@
+"""Copies of a whole lake: refs and the namespaces in its folder, made while it serves, and brought back verified.
+
+Refs are copied first, as they are at one moment. Whatever they name was written before that moment, so files that are listed
+afterwards hold all of it; only a sweep in between could take something away, and that is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.lake.server import REFS_FILE_NAME, open_lake
+from lakesweep.lake.values import LakeSettings
+from lakesweep.storage.local_walk import TEMPORARY_PREFIX
+
+MANIFEST_NAME = "manifest.json"
+_OBJECTS = "objects"
+_FORMAT = 1
+_CHUNK_BYTES = 1024 * 1024
+
+
+class LakeBackupError(LakesweepError):
+    """A copy of a lake could not be made or brought back; it must not be used."""
+
+    exit_status = 3
+    default_kind = "lake-backup"
+
+
+@dataclass(frozen=True, slots=True)
+class LakeCopy:
+    """What a copy holds, and the namespaces of repositories that it does not hold."""
+
+    files: int
+    bytes: int
+    repositories: int
+    namespaces_elsewhere: tuple[str, ...]
+
+
+def back_up_lake(data_dir: Path, to: Path) -> LakeCopy:
+    """Copy refs and namespaces into an empty folder. The manifest is written last: without it there is no copy.
+
+    Raises:
+        ConfigError: there is no lake, or the folder can't take a copy.
+        LakeBackupError: objects were deleted meanwhile, or the refs are damaged.
+    """
+    data_dir, to = data_dir.absolute(), to.absolute()
+    refs = data_dir / REFS_FILE_NAME
+    if not refs.exists():
+        raise ConfigError(
+            f"There is no {REFS_FILE_NAME} in {data_dir}; nothing was copied. Refs in PostgreSQL are copied"
+            " with its own tools."
+        )
+    if to.is_relative_to(data_dir):
+        raise ConfigError(f"{to} lies in the lake's own folder; nothing was copied.")
+    _assert_empty(to, "nothing was copied")
+    before = set(_files_in(data_dir))
+    _copy_refs(refs, to / REFS_FILE_NAME)
+    copied = {
+        name: _copy_file(data_dir / name, to / _OBJECTS / name) for name in _files_in(data_dir)
+    }
+    gone = before - copied.keys() | {name for name, found in copied.items() if found is None}
+    if gone:
+        raise LakeBackupError(
+            f"{len(gone)} files were deleted while the lake was copied, such as {min(gone)}, and its refs may need"
+            f" them. The copy in {to} is not complete and has no manifest; remove it, and try again when no sweep runs."
+        )
+    files = {name: found for name, found in copied.items() if found is not None}
+    repositories, elsewhere = _read_repositories(to, data_dir)
+    manifest = {
+        "format": _FORMAT,
+        "refs": _describe(to / REFS_FILE_NAME),
+        "files": files,
+        "repositories": repositories,
+        "namespaces_elsewhere": elsewhere,
+    }
+    draft = to / f".{MANIFEST_NAME}"
+    _write_whole(draft, json.dumps(manifest).encode())
+    draft.rename(to / MANIFEST_NAME)
+    return _summary(manifest)
+
+
+def restore_lake(source: Path, data_dir: Path) -> LakeCopy:
+    """Bring a copy back into an empty folder, verifying every byte. Refs come last: until then there is no lake.
+
+    Raises:
+        ConfigError: the folder is not empty, or there is no copy.
+        LakeBackupError: the copy is not what its manifest says.
+    """
+    source, data_dir = source.absolute(), data_dir.absolute()
+    _assert_empty(data_dir, "nothing was restored")
+    try:
+        manifest = json.loads((source / MANIFEST_NAME).read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{source} holds no whole copy of a lake: {MANIFEST_NAME} can't be read. Nothing was restored."
+        ) from error
+    if manifest["format"] != _FORMAT:
+        raise ConfigError(
+            f"The copy in {source} has format {manifest['format']}, and this lakesweep reads format {_FORMAT}."
+            " Nothing was restored."
+        )
+    for name, expected in manifest["files"].items():
+        if not os.path.abspath(data_dir / name).startswith(f"{data_dir}{os.sep}"):
+            raise LakeBackupError(
+                f"The manifest of {source} names {name!r}, which lies outside of {data_dir}. The lake was not restored."
+            )
+        _restore_file(source / _OBJECTS / name, data_dir / name, expected)
+    draft = data_dir / f".{REFS_FILE_NAME}"
+    _restore_file(source / REFS_FILE_NAME, draft, manifest["refs"])
+    draft.rename(data_dir / REFS_FILE_NAME)
+    return _summary(manifest)
+
+
+def _files_in(data_dir: Path) -> Iterator[str]:
+    """Files of the namespaces in the lake's folder, but those still being written."""
+    for top in sorted(data_dir.iterdir()):
+        if not top.is_dir() or top.is_symlink():
+            continue  # the ref store, and the key file, which is no part of a copy
+        for folder, _, names in os.walk(top):
+            for name in names:
+                path = Path(folder, name)
+                if not name.startswith(TEMPORARY_PREFIX) and not path.is_symlink():
+                    yield str(path.relative_to(data_dir))
+
+
+def _copy_refs(source: Path, target: Path) -> None:
+    with (
+        closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as live,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        target.chmod(0o600)
+        live.backup(copy)
+        (verdict,) = copy.execute("PRAGMA integrity_check").fetchone()
+    if verdict != "ok":
+        raise LakeBackupError(f"The copy of the refs is damaged: {verdict}. It must not be used.")
+
+
+def _read_repositories(to: Path, data_dir: Path) -> tuple[int, list[str]]:
+    """How many repositories the copied refs have, and the namespaces that lie outside of the lake's folder."""
+    with closing(open_lake(LakeSettings(to))) as lake:
+        namespaces = [repository.storage_namespace for repository in lake.repositories.all()]
+    own = ("local://", f"file://{data_dir}/")
+    return len(namespaces), sorted(name for name in namespaces if not name.startswith(own))
+
+
+def _copy_file(source: Path, target: Path) -> dict[str, object] | None:
+    """Copy with the file's time, which is the object's age; None when the file is gone."""
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    digest = hashlib.sha256()
+    try:
+        with source.open("rb") as file, open(target, "xb", opener=_private) as copy:
+            while piece := file.read(_CHUNK_BYTES):
+                digest.update(piece)
+                copy.write(piece)
+            status = os.fstat(file.fileno())
+            copy.flush()
+            os.fsync(copy.fileno())
+            size = copy.tell()
+    except FileNotFoundError:
+        return None
+    os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))
+    return {"size": size, "sha256": digest.hexdigest()}
+
+
+def _restore_file(source: Path, target: Path, expected: dict[str, object]) -> None:
+    if _copy_file(source, target) != expected:
+        raise LakeBackupError(
+            f"{source} is missing or not what the manifest says. The lake was not restored; remove"
+            f" {target.parent} and use another copy."
+        )
+
+
+def _describe(path: Path) -> dict[str, object]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"size": path.stat().st_size, "sha256": digest}
+
+
+def _assert_empty(folder: Path, what: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if any(folder.iterdir()):
+        raise ConfigError(f"{folder} is not empty; {what}. Name a new folder.")
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    with open(path, "xb", opener=_private) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _summary(manifest: dict[str, object]) -> LakeCopy:
+    files = manifest["files"]
+    assert isinstance(files, dict)
+    elsewhere, repositories = manifest["namespaces_elsewhere"], manifest["repositories"]
+    assert isinstance(elsewhere, list)
+    assert isinstance(repositories, int)
+    total = sum(found["size"] for found in files.values())
+    return LakeCopy(len(files), total, repositories, tuple(elsewhere))
