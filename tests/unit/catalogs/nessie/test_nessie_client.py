@@ -64,7 +64,9 @@ def test_history_pages_end_at_the_root():
 def test_it_has_no_method_that_writes():
     """Nothing but GETs can leave it."""
     public = {name for name in dir(NessieClient) if not name.startswith("_")}
-    assert public == {"close", "config", "entries", "history", "references", "server_time", "uri"}
+    assert public == {
+        *("close", "config", "entries", "has_commit", "history", "references", "server_time", "uri")
+    }
 
 
 @pytest.mark.parametrize(
