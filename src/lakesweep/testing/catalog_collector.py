@@ -42,7 +42,7 @@ class CatalogCollector:
     engine: Engine = field(default_factory=InProcessEngine)
     live_sets: LiveSetStore = field(default_factory=InMemoryLiveSets)
 
-    def mark(self, rules: CutoffRules) -> Marked:
+    def mark(self, rules: CutoffRules, *, dropped_grace: timedelta | None = None) -> Marked:
         """Mark what is live by these rules."""
         now = datetime.now(UTC)
         pairs = tuple((pattern, cutoff.text) for pattern, cutoff in rules.by_pattern.items())
@@ -55,6 +55,7 @@ class CatalogCollector:
             reference_time=now,
             default_policy=rules.default.text,
             policy_texts=pairs,
+            dropped_grace=dropped_grace,
         )
         with self._client() as client:
             return mark_live(client, self.live_sets, request, Phases("mark"))

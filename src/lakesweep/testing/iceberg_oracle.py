@@ -66,6 +66,22 @@ class IcebergOracle:
             and is_swept[_innermost(name, is_swept)]
         }
 
+    def garbage_at_most(self, live: LiveStates, *, not_after: datetime | None = None) -> set[str]:
+        """What a sweep that collects dropped tables may delete: the same without their protection, wherever they lie."""
+        needed = self.needed(live.states)
+        listed, claims = self.listed(live), self._claims(live, self.listed(live))
+        for state in live.dropped.values():
+            folder = _table_folder(state.metadata_location)
+            listed |= self._files(folder)
+            claims[folder] = True
+        return {
+            name
+            for name, modified_at in listed.items()
+            if name not in needed
+            and (not_after is None or modified_at <= not_after)
+            and claims[_innermost(name, claims)]
+        }
+
     def needed(self, states: Iterable[State], *, all_snapshots: bool = False) -> set[str]:
         """The files that readers of these states open, and statistics."""
         return {plain(path) for state in states for path in self._files_of(state, all_snapshots)}

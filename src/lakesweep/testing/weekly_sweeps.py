@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from pyiceberg.table import Table
@@ -44,29 +44,37 @@ class WeeklySweeps:
     new_oracle: Callable[[Collection[str]], IcebergOracle]
     all_files: Callable[[], Times]  # of every place that tables lie in
     gone: set[str] = field(default_factory=set)
+    of_dropped: set[str] = field(default_factory=set)  # of these, dropped tables' own
     sweeps: int = 0
 
-    def sweep(self, rules: CutoffRules, not_after: datetime | None = None) -> set[str]:
+    def sweep(
+        self, rules: CutoffRules, not_after: datetime, *, dropped_grace: timedelta | None = None
+    ) -> set[str]:
         """Delete what these rules make garbage, of files written up to a time; gives what was deleted.
 
         Exactly what the oracle calls garbage is gone, whatever else lies in the store, and Nessie's references are where
-        they were.
+        they were. With a grace for dropped tables, some of their files are gone beside it.
         """
         walk = self.catalog.walk
         references, live = walk.references(), walk.live(rules)
         oracle, before = self.new_oracle(self.gone), self.all_files()
-        expected = oracle.garbage(live, not_after=not_after)
+        least = oracle.garbage(live, not_after=not_after)
+        most = least
+        if dropped_grace is not None:
+            most = oracle.garbage_at_most(live, not_after=not_after)
 
-        record = self._delete(rules, not_after)
+        record = self._delete(rules, not_after, dropped_grace)
 
         after = self.all_files()
-        assert before.keys() - after.keys() == expected, self.catalog.story
-        assert after == {name: at for name, at in before.items() if name not in expected}
-        assert record.objects["deleted"] == len(expected)
+        deleted = before.keys() - after.keys()
+        assert least <= deleted <= most, self.catalog.story
+        assert after == {name: at for name, at in before.items() if name not in deleted}
+        assert record.objects["deleted"] == len(deleted)
         assert walk.references() == references
-        self.gone |= expected
+        self.gone |= deleted
+        self.of_dropped |= deleted - least
         self._cut_off(live)
-        return expected
+        return deleted
 
     def assert_readable(self, live: LiveStates, *, all_by_spark: bool = False) -> None:
         """Every table at every live commit, but for commits that an earlier sweep cut off and that are live again.
@@ -103,10 +111,12 @@ class WeeklySweeps:
             if state.kind == "ICEBERG_TABLE"
         }
 
-    def _delete(self, rules: CutoffRules, not_after: datetime | None) -> RunRecord:
+    def _delete(
+        self, rules: CutoffRules, not_after: datetime, dropped_grace: timedelta | None
+    ) -> RunRecord:
         """At once, or recorded first: both roads in turn."""
         self.sweeps += 1
-        marked = self.collector.mark(rules)
+        marked = self.collector.mark(rules, dropped_grace=dropped_grace)
         if self.sweeps % 2:
             return self.collector.expire(marked, ask_nessie=True, max_file_modification=not_after)
         self.collector.expire(marked, defer=True, max_file_modification=not_after)
