@@ -29,31 +29,32 @@ from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import LakeSettings
 
 url, folder, name, address, count = *sys.argv[1:5], int(sys.argv[5])
-settings = LakeSettings(data_dir=Path(folder), slice_max_size=10)
+settings = LakeSettings(data_dir=Path(folder), slice_max_size=10, key_file=Path(sys.argv[6]))
 lake = Lake(open_sql_store(url), settings, lambda: datetime.now(UTC))
+repo = lake.writable("repo")
 written, won, slices, commits, linked = {}, [], set(), 0, False
 for n in range(count):
     path = f"{name}/{n:03d}"
-    stats = lake.upload_object("repo", "main", path, [path.encode()])
+    stats = lake.objects.upload(repo, "main", path, [path.encode()])
     slices.add(stats.physical_address.split("/data/")[1].split("/")[0])
     written[path] = path
     if n % 3 == 0:
-        lake.copy_object("repo", "main", path + "-copy", path)
+        lake.copying.copy(repo, "main", path + "-copy", path)
         written[path + "-copy"] = path
     if n % 4 == 0:
         try:
-            lake.upload_object("repo", "main", f"race/{n}", [name.encode()], if_absent=True)
+            lake.objects.upload(repo, "main", f"race/{n}", [name.encode()], if_absent=True)
             won.append(f"race/{n}")
         except PreconditionFailedError:
             pass
     if n % 5 == 0:
         try:
-            lake.commit("repo", "main", name, committer=name)
+            lake.committing.commit(repo, "main", name, committer=name)
             commits += 1
         except NoChangesError:
             pass
 try:
-    lake.link_physical_address("repo", "main", "linked", address, checksum=name, size_bytes=4)
+    lake.linking.link(repo, "main", "linked", address, checksum=name, size_bytes=4)
     linked = True
 except InvalidAddressError:
     pass
@@ -85,7 +86,7 @@ def test_processes_lose_nothing_and_share_no_slice(shared: LakeRepo, tmp_path: P
         subprocess.Popen(
             [
                 *(sys.executable, "-c", _WORKER, shared.url, str(tmp_path)),  # type: ignore[attr-defined]
-                *(f"p{number}", at.physical_address, "30"),
+                *(f"p{number}", at.physical_address, "30", str(shared.settings.key_file)),
             ],
             stdout=subprocess.PIPE,
             text=True,
@@ -126,7 +127,7 @@ lake = Lake(open_sql_store(sys.argv[1]), LakeSettings(data_dir=Path(sys.argv[2])
 made = []
 for n in range(5):
     try:
-        lake.create_repository(f"{sys.argv[3]}-{n}", f"local://shared-{n}/" + "x/" * int(sys.argv[4]))
+        lake.repositories.create(f"{sys.argv[3]}-{n}", f"local://shared-{n}/" + "x/" * int(sys.argv[4]))
         made.append(n)
     except LakeError:
         pass
