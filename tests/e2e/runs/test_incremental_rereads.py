@@ -15,7 +15,7 @@ import pytest
 from lakesweep.errors import PartlySweptError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.tables import read_mark, read_uncommitted, write_mark, write_uncommitted
+from lakesweep.formats.tables import read_mark, write_mark
 from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.context import RunContext
@@ -27,15 +27,13 @@ from lakesweep.runs.verification import Authorised
 from lakesweep.runs.work import references
 from lakesweep.runs.work.range_cache import RangeHashes
 from lakesweep.runs.work.suspects import Suspects
-from lakesweep.testing.cut_lists import without_addresses
+from lakesweep.testing.changing_server import ChangingServer
 from lakesweep.testing.rounds import OneChunkARound
 from lakesweep.testing.scene import AGED, Scene, assert_adds_up
 from lakesweep.testing.trouble import (
-    POLL,
     MeddlingTransport,
     Send,
     as_a_real_server,
-    edited_answer,
     route_of,
 )
 
@@ -201,55 +199,6 @@ def test_what_comes_back_between_two_rounds_is_kept(
     assert swept.objects["revived"] == len(there)
     orphans = set(scene.garbage.values()) - expired
     assert not orphans & scene.present_keys() or what is What.COMMITTED
-
-
-class ChangingServer:
-    """A real server's answers that change after the first round."""
-
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self.staged: set[str] = set()
-        self.left_out: set[str] = set()
-        self.read_at: dict[str, str] = {}  # addresses that main reads at some paths
-        self.diffs: set[str] = set()  # paths that are staged on main besides
-        self.stale: tuple[str, ...] = ()  # what of its refs and commits is as it was first
-        self._first: dict[str, dict[str, str]] = {}
-
-    @property
-    def transport(self) -> MeddlingTransport:
-        return as_a_real_server(self._answer)
-
-    def _answer(self, request: httpx.Request, send: Send) -> httpx.Response:
-        response = send(request)
-        if route_of(request) == "POST gc/prepare_uncommited":
-            without_addresses(self._scene, response, self.left_out)
-            self._add_rows(response)
-        if route_of(request) in ("PUT refs/dump", POLL) and response.json().get("completed", True):
-            first = self._first.setdefault(route_of(request), response.json())
-            return edited_answer(response, **{n: first[n] for n in self.stale if n in first})
-        if route_of(request) == "GET branches/main/diff" and self.diffs:
-            page = response.json()
-            added = [
-                {"type": "changed", "path": path, "path_type": "object"} for path in self.diffs
-            ]
-            results = [*page["results"], *added]
-            pagination = {**page["pagination"], "results": len(results)}
-            return edited_answer(response, results=results, pagination=pagination)
-        read = self.read_at.get(dict(request.url.params).get("path", ""))
-        if read is not None and route_of(request) == "GET refs/main/objects/stat":
-            address = f"mem://{self._scene.name}/ns/{read}"
-            return edited_answer(response, physical_address=address)
-        return response
-
-    def _add_rows(self, prepared: httpx.Response) -> None:
-        store = self._scene.store
-        folder = f"_lakefs/retention/gc/uncommitted/{prepared.json()['run_id']}/uncommitted/"
-        key = next(store.keys(folder), None)
-        if key is not None:
-            rows = read_uncommitted(store.read(key))
-            staged = [{"physical_address": a, "creation_date": 0} for a in sorted(self.staged)]
-            more = pa.Table.from_pylist(staged, schema=rows.schema)
-            store.write(key, write_uncommitted(pa.concat_tables([rows, more])))
 
 
 @pytest.mark.parametrize("what", [What.ALL, What.UNCOMMITTED])
