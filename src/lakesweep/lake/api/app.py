@@ -80,17 +80,23 @@ def build_app(
 
 def build_rest(lake: Lake, lanes: Lanes, metrics: Metrics) -> ASGIApp:
     """The REST API, behind its credentials and what each route needs of them."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     authenticator = Authenticator(lake.credentials.find, is_remote=lake.credentials.is_remote)
+    app = build_routes()
     app.state.api = ApiState(lake, authenticator, metrics, Readiness(lake), lanes)
+    quick = QuickRoutes(app, _ROUTERS, API_PATH, gates=[check_route_access])
+    return RequireCredentials(quick, authenticator)
+
+
+def build_routes() -> FastAPI:
+    """Every REST route, of no lake yet. Its description (`openapi()`) is not served."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     set_up_access((setup.health_router, *_ROUTERS))
     check_access = [Depends(check_route_access)]
     app.include_router(setup.health_router, dependencies=check_access)
     for router in _ROUTERS:
         app.include_router(router, prefix=API_PATH, dependencies=check_access)
     install_error_handlers(app)
-    quick = QuickRoutes(app, _ROUTERS, API_PATH, gates=[check_route_access])
-    return RequireCredentials(quick, authenticator)
+    return app
 
 
 class _Dispatch:
