@@ -13,8 +13,8 @@ from lakesweep.errors import StorageError
 from lakesweep.storage import ObjectStore
 
 FIRST_PIECE_BYTES = 256 * 1024
-_ALL_PIECES_BYTES = 16 * 1024 * 1024
-_LEAST_PIECE_BYTES, _MOST_PIECE_BYTES = 64 * 1024, 4 * 1024 * 1024
+_ALL_PIECES_BYTES = 4 * 1024 * 1024
+_LEAST_PIECE_BYTES, _MOST_PIECE_BYTES = 64 * 1024, 2 * 1024 * 1024
 
 
 class ReadShares:
