@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -36,9 +37,9 @@ class Body:
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(OPEN_ENDPOINTS))
-def test_open_endpoints_read_four_kibibytes(method: str, path: str) -> None:
+def test_open_endpoints_read_four_kibibytes(tmp_path: Path, method: str, path: str) -> None:
     """An announced body is not read at all, one without a length no further than the bound."""
-    with AsgiLake() as lake:
+    with AsgiLake(data_dir=tmp_path) as lake:
         body = Body()
         reply = lake.send_raw(method, path, content=body)
         assert body.bytes_read <= 6 * KIB
