@@ -215,9 +215,7 @@ DIFFERENCES = {
     ),
     "stage from another store": (
         "error 400",
-        _linked(0, "staged", checksum="c", mtime=START, size_bytes=7).replace(
-            "<address 0>", "gs://bucket/key"
-        ),
+        "error 403",
         "StageObject of an address in another kind of store",
     ),
     "set negative rules": ("null", "error 400", "Negative retention days"),
