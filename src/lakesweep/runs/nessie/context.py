@@ -77,6 +77,10 @@ class SetFolder:
         return f"{self.root}listing/"
 
     @property
+    def manifests(self) -> str:
+        return f"{self.root}manifests/"
+
+    @property
     def verdicts(self) -> str:
         return f"{self.root}verdicts/"
 

@@ -238,7 +238,14 @@ class _Expiry:
         self._record = self._record.noted(*_named(found.grounds.unknown_tables(listed.tables)))
         with context.phases.phase("judge") as step:
             judge = FileJudge(context.target, self._folder.verdicts, self._cutoff)
-            judged = judge_files(context, found.references(), listed.parts, protection, judge)
+            judged = judge_files(
+                context,
+                found.references(),
+                listed.parts,
+                protection,
+                judge,
+                self._folder.manifests,
+            )
             step.items = listed.seen.objects
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if v != "gone"

@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.work import candidates as cand
 from lakesweep.runs.nessie.work import references as refs
 from lakesweep.runs.nessie.work.candidates import read_candidates
+from lakesweep.runs.nessie.work.manifest_hashes import PackIndex, load_index, save_index
 from lakesweep.runs.nessie.work.places import Unreadable
 from lakesweep.runs.nessie.work.protection import FolderIndex
 from lakesweep.runs.nessie.work.references import (
@@ -63,9 +64,14 @@ def judge_files(
     parts: Sequence[Part],
     protection: FolderIndex,
     judge: FileJudge,
+    kept_in: str,
 ) -> Judged:
-    """Run the anti-join over the whole catalog at once."""
+    """Run the anti-join over the whole catalog at once.
+
+    Hashes of manifests that an earlier run kept in the folder `kept_in` are taken from there, and others are kept there.
+    """
     slots = context.engine.slots
+    references = with_packs(references, load_index(context.store, kept_in))
     weights = [_entries(item) for item in references]
     files = sum(part.rows for part in parts)
     partitions = max(
@@ -76,10 +82,10 @@ def judge_files(
     tasks = tasks_for(len(references), slots, at_most=context.most_tasks, per_task=8)
     left = Scatter(
         references,
-        partial(read_references, context.lake, context.target, partitions),
+        partial(read_references, context.lake, context.target, partitions, kept_in),
         CELL_SCHEMA,
         tasks,
-        deal_evenly([_COST_OF_A_FILE + weight for weight in weights], tasks),
+        _deal(references, weights, tasks),
         seconds=len(references) * _SECONDS_PER_MANIFEST + sum(weights) * _SECONDS_PER_ENTRY,
     )
     right = Scatter(
@@ -90,7 +96,52 @@ def judge_files(
         seconds=files * _SECONDS_PER_CANDIDATE,
     )
     met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
-    return _add_up(met, references, parts)
+    counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
+    _save_new_packs(context, kept_in, references, counts)
+    return _add_up(met, counts, references, parts)
+
+
+def with_packs(references: Sequence[ReferenceItem], packs: PackIndex) -> list[ReferenceItem]:
+    """The same references, the manifests told where their hashes are kept."""
+    return [
+        replace(item, pack=packs.get((item.path, item.promised.length), ""))
+        if isinstance(item, ManifestItem) and item.promised.length is not None
+        else item
+        for item in references
+    ]
+
+
+def _deal(references: Sequence[ReferenceItem], weights: Sequence[int], tasks: int) -> list[int]:
+    """A task for each reference: those of one pack go to one task, which reads it once."""
+    groups: dict[str, int] = {}
+    group_of: list[int] = []
+    laden: list[int] = []
+    for item, weight in zip(references, weights, strict=True):
+        pack = item.pack if isinstance(item, ManifestItem) else ""
+        group = groups.setdefault(pack, len(laden)) if pack else len(laden)
+        if group == len(laden):
+            laden.append(0)
+        laden[group] += _COST_OF_A_FILE + weight
+        group_of.append(group)
+    task_of = deal_evenly(laden, tasks)
+    return [task_of[group] for group in group_of]
+
+
+def _save_new_packs(
+    context: NessieContext,
+    kept_in: str,
+    references: Sequence[ReferenceItem],
+    counts: Sequence[dict[str, Any]],
+) -> None:
+    packs = {row["item"]: row["pack"] for row in counts if row["pack"]}
+    new = {
+        (item.path, item.promised.length): packs[item.name]
+        for item in references
+        if isinstance(item, ManifestItem)
+        and item.promised.length is not None
+        and packs.get(item.name, item.pack) != item.pack
+    }
+    save_index(context.store, kept_in, new)
 
 
 def _entries(item: ReferenceItem) -> int:
@@ -102,9 +153,13 @@ def _entries(item: ReferenceItem) -> int:
     return _ENTRIES_OF_A_MANIFEST
 
 
-def _add_up(met: pa.Table, references: Sequence[ReferenceItem], parts: Sequence[Part]) -> Judged:
+def _add_up(
+    met: pa.Table,
+    counts: list[dict[str, Any]],
+    references: Sequence[ReferenceItem],
+    parts: Sequence[Part],
+) -> Judged:
     sums = sums_of(met)
-    counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
     _check_references(counts, references, sums)
     _check_candidates(counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA), parts, sums)
     manifests = {item.name: item.path for item in references if isinstance(item, ManifestItem)}

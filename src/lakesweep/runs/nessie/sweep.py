@@ -139,13 +139,13 @@ class FileSweep:
         if not references:
             return self.parts
         with self.context.phases.phase("re-verify") as step:
+            folder = SetFolder(self.live_set_id)
             judge = FileJudge(
-                self.context.target,
-                SetFolder(self.live_set_id).verdicts,
-                self.cutoff,
-                keep_live_rows=True,
+                self.context.target, folder.verdicts, self.cutoff, keep_live_rows=True
             )
-            judged = judge_files(self.context, references, self.parts, protection, judge)
+            judged = judge_files(
+                self.context, references, self.parts, protection, judge, folder.manifests
+            )
             tallies = judged.tallies
             step.items = tallies["garbage"].objects
             step.said = f"{tallies['garbage']} still garbage, {tallies['live']} live again"

@@ -66,9 +66,8 @@ def listed(context: NessieContext, **times: datetime | None) -> list[Part]:
 
 def judge(context: NessieContext, parts: list[Part], *references: ReferenceItem) -> Judged:
     protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
-    return judge_files(
-        context, references, parts, protection, FileJudge(context.target, "verdicts/", CUTOFF)
-    )
+    files = FileJudge(context.target, "verdicts/", CUTOFF)
+    return judge_files(context, references, parts, protection, files, "manifests/")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def manifest(folder: Path, name: str, *files: str, kind: int = LIVE) -> Manifest
 
 def read(*items: ManifestItem) -> tuple[pa.Table, list[dict[str, object]]]:
     """The cells, and what was counted for each item, in the order of the items."""
-    cells = pa.Table.from_batches(read_references(LAKE, NOWHERE, 1, iter(items)))
+    cells = pa.Table.from_batches(read_references(LAKE, NOWHERE, 1, "kept/", iter(items)))
     counted = {row["item"]: row for row in unpack_rows(cells, COUNTS, COUNTS_SCHEMA).to_pylist()}
     return cells, [counted[item.name] for item in items]
 

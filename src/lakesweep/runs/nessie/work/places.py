@@ -94,3 +94,12 @@ def without_links(location: Location) -> Location:
 @lru_cache(maxsize=100_000)
 def _real_folder(path: str) -> str:
     return os.path.realpath(path)
+
+
+def real_folder(folder: str) -> str | None:
+    """The folder's real path as a URI, or None where it is the same."""
+    location = location_of(folder) if folder not in ("", "file:", "file://") else None
+    if location is None:
+        return None
+    real = without_links(location)
+    return real.uri if real != location else None

@@ -19,8 +19,9 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
+from lakesweep.runs.nessie.work.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
 from lakesweep.runs.nessie.work.metadata import MISSING, NAMED_SCHEMA, PROBLEM
-from lakesweep.runs.nessie.work.places import Lake, Unreadable, location_of, without_links
+from lakesweep.runs.nessie.work.places import Lake, Unreadable, real_folder
 from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.target import Target
 
@@ -36,6 +37,7 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("problem", pa.string(), nullable=False),
         pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
         pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
+        pa.field("pack", pa.string(), nullable=False),  # where its hashes are kept; empty: nowhere
     ]
 )
 
@@ -52,6 +54,7 @@ class ManifestItem:
     path: str
     promised: Promised
     kind: int
+    pack: str = ""  # where an earlier run kept its hashes; empty: nowhere
 
     @property
     def name(self) -> str:
@@ -86,13 +89,19 @@ ReferenceItem = ManifestItem | NamedFiles | GoneFiles
 
 
 def read_references(
-    lake: Lake, work: Target, partitions: int, items: Iterator[ReferenceItem]
+    lake: Lake, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
 ) -> Iterator[pa.RecordBatch]:
-    """Work function: cells of hashes by kind, and the counts of every item in one cell per task."""
-    emit = _Emitter(partitions)
+    """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
+
+    What is read of manifests is kept in the folder `kept_in`; those of which it is kept already are not read.
+    """
+    emit = _Emitter(partitions, ManifestKeeper(work.open(), kept_in))
     manifests: dict[str, list[ManifestItem]] = {}
+    packs: dict[str, list[ManifestItem]] = {}
     for item in items:
         match item:
+            case ManifestItem() if item.pack:
+                packs.setdefault(item.pack, []).append(item)
             case ManifestItem():
                 manifests.setdefault(item.path, []).append(item)
             case NamedFiles():
@@ -102,6 +111,14 @@ def read_references(
                 yield from emit.item(
                     item.name, GONE, pa.chunked_array(lists, pa.string()).combine_chunks()
                 )
+    for pack, wanted in packs.items():
+        kept = read_pack(work.open(), pack)
+        for item in wanted:
+            known = kept.get(item.path)
+            if known is not None and known.serves(item.promised):
+                yield from emit.kept(item, known)
+            else:
+                manifests.setdefault(item.path, []).append(item)
     for path, data in lake.read_many(manifests):
         for item in manifests[path]:
             yield from emit.manifest(item, data)
@@ -143,7 +160,7 @@ def hash_live_files(uris: pa.Array) -> Hashes:
         return hashes
     local = uris.filter(is_local)
     folders = pc.replace_substring_regex(local, r"/[^/]*$", "").dictionary_encode()
-    real = [_by_real_path(folder) for folder in folders.dictionary.to_pylist()]
+    real = [real_folder(folder) for folder in folders.dictionary.to_pylist()]
     if all(name is None for name in real):
         return hashes
     names = pc.replace_substring_regex(local, r"^.*/", "")
@@ -159,24 +176,16 @@ def hash_live_files(uris: pa.Array) -> Hashes:
     return np.concatenate([hashes, hash_addresses(pa.array(moved, pa.string()))])
 
 
-def _by_real_path(folder: str) -> str | None:
-    """The folder's real path as a URI, or None where it is the same."""
-    location = location_of(folder) if folder not in ("", "file:", "file://") else None
-    if location is None:
-        return None
-    real = without_links(location)
-    return real.uri if real != location else None
-
-
 class _Emitter:
     """Gathers hashes by kind and packs them when enough have come together."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, keeper: ManifestKeeper) -> None:
+        self._keeper = keeper
         self._partitions = partitions
         self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
         self._waiting: dict[int, list[Hashes]] = {}
         self._rows = 0
-        self._read: list[tuple[ManifestItem, ManifestFiles]] = []
+        self._read: list[tuple[ManifestItem, ManifestFiles, int]] = []
         self._names = 0
         self._counts: list[dict[str, object]] = []
 
@@ -187,12 +196,19 @@ class _Emitter:
         self._count(name, kind, len(uris), len(hashes), is_fuller=is_fuller)
         yield from self._add(kind, hashes)
 
+    def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
+        is_fuller = item.promised.entries is not None and known.entries > item.promised.entries
+        files = len(known.hashes)
+        self._count(item.name, item.kind, files, files, is_fuller=is_fuller, pack=item.pack)
+        yield from self._add(item.kind, known.hashes)
+
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
         files = live_files(item, data)
         if isinstance(files, Unreadable):
             self._count(item.name, item.kind, 0, 0, files)
             return
-        self._read.append((item, files))
+        size = len(data) if isinstance(data, bytes) else 0
+        self._read.append((item, files, size))
         self._names += len(files.files)
         if len(self._read) >= _MANIFESTS_TOGETHER or self._names >= _NAMES_TOGETHER:
             yield from self._hash_read()
@@ -200,6 +216,7 @@ class _Emitter:
     def rest(self) -> Iterator[pa.RecordBatch]:
         yield from self._hash_read()
         yield from self._flush()
+        self._keeper.write()
         if self._counts:
             home = len(self._counts) % self._partitions
             counts = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
@@ -208,21 +225,26 @@ class _Emitter:
     def _hash_read(self) -> Iterator[pa.RecordBatch]:
         """Hash the names of the manifests read so far, those of one kind together."""
         read, self._read, self._names = self._read, [], 0
-        for kind in sorted({item.kind for item, _ in read}):
-            of_kind = [(item, files) for item, files in read if item.kind == kind]
-            uris = pa.chunked_array([read.files for _, read in of_kind]).combine_chunks()
+        for kind in sorted({item.kind for item, _, _ in read}):
+            of_kind = [one for one in read if one[0].kind == kind]
+            uris = pa.chunked_array([one.files for _, one, _ in of_kind]).combine_chunks()
             try:
                 hashes = hash_live_files(uris)
             except FormatError:
                 hashes = None
             if hashes is None or len(hashes) != len(uris):
                 # A name that is not understood, or files that have two: each manifest answers for its own.
-                for item, one in of_kind:
+                for item, one, _ in of_kind:
                     yield from self._one_manifest(item, one)
                 continue
-            for item, one in of_kind:
+            start = 0
+            for item, one, size in of_kind:
+                files = len(one.files)
+                own = hashes[start : start + files]
+                start += files
+                pack = self._keeper.keep(item.path, item.promised, size, one, own)
                 is_fuller = _is_fuller(item, one)
-                self._count(item.name, kind, len(one.files), len(one.files), is_fuller=is_fuller)
+                self._count(item.name, kind, files, files, is_fuller=is_fuller, pack=pack)
             yield from self._add(kind, hashes)
 
     def _one_manifest(self, item: ManifestItem, one: ManifestFiles) -> Iterator[pa.RecordBatch]:
@@ -251,6 +273,7 @@ class _Emitter:
         problem: Unreadable | None = None,
         *,
         is_fuller: bool = False,
+        pack: str = "",
     ) -> None:
         self._counts.append(
             {
@@ -261,6 +284,7 @@ class _Emitter:
                 "problem": problem.why if problem else "",
                 "is_missing": problem is not None and problem.is_missing,
                 "is_fuller": is_fuller,
+                "pack": pack,
             }
         )
 
