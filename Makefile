@@ -20,7 +20,7 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" $(ARGS)
 
-test-fast: setup  ## unit and property tests without the slow ones, no JVM: under a minute
+test-fast: setup  ## unit and property tests without the slow ones, no JVM: a few minutes
 	$(BIN)/pytest -m "not real and not spark and not slow" tests/unit tests/property $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
