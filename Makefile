@@ -54,5 +54,5 @@ docs: setup  ## write docs/reference from the commands' own help
 
 clean:  ## remove what make made here; built servers stay in the cache folder
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist artifacts
-	rm -rf src/*.egg-info spark-warehouse metastore_db derby.log
-	find src tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info testing/*.egg-info spark-warehouse metastore_db derby.log
+	find src testing tests tools benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

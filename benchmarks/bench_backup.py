@@ -41,7 +41,7 @@ import boto3
 
 from lakesweep.domain.location import Location
 from lakesweep.storage import Crew, StorageOptions, open_store
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 from real_lake import LAKESWEEP, Connection, connections, minio_environment, spread
 from watched import watch
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from urllib.parse import urlencode
 
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 from real_lake import LAKESWEEP, Connection, connections, minio_environment, spread
 from watched import watch
 

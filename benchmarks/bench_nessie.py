@@ -34,7 +34,7 @@ from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy
 from lakesweep.domain.live_sets import parse_live_set_id
-from lakesweep.testing.servers import NessieServer, PostgresServer
+from lakesweep_testing.servers import NessieServer, PostgresServer
 from nessie_catalog import LIVE_COMMITS, Catalog, make_catalog
 from opened_files import OpenedFiles
 from watched import Watched, watch

@@ -27,7 +27,7 @@ from urllib.parse import quote, urlencode
 import psutil
 
 from lakesweep.storage.s3.sign import SigningKey, signed_headers
-from lakesweep.testing.servers import RealLakeFS, ServerProcess
+from lakesweep_testing.servers import RealLakeFS, ServerProcess
 
 REPO = "bench"
 IN_FLIGHT = 32

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from lakesweep.testing.nessie_contents import namespace, table
+from lakesweep_testing.nessie_contents import namespace, table
 from nessie_tables import TableState, TableWriter
 
 TABLES = 20

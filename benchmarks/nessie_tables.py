@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakesweep.testing.iceberg_files import (
+from lakesweep_testing.iceberg_files import (
     ADDED,
     DELETED,
     Entry,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 LAKESWEEP = (sys.executable, "-m", "lakesweep")
 _IN_FLIGHT = 16

@@ -104,7 +104,7 @@ def _names_of(node: ast.stmt) -> list[str]:
 
 def copy_tree(root: Path, copy: Path) -> None:
     """Source, tests and what they lean on, with their compiled code, whose times of change are what keeps it valid."""
-    for folder in ("src", "tests", "benchmarks", "tools"):
+    for folder in ("src", "testing", "tests", "benchmarks", "tools"):
         if (root / folder).is_dir():
             shutil.copytree(root / folder, copy / folder)
     shutil.copy2(root / "pyproject.toml", copy / "pyproject.toml")
@@ -165,7 +165,10 @@ def run_tests(copy: Path, tests: Sequence[str], *options: str) -> tuple[int, str
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests],
         cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy / "src")},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "testing")]),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "testing")]
 
 from debian_packages import unpack_packages
 from installing import CannotInstallError, program, run, say
 from lakesweep.cachefolder import cache_folder
-from lakesweep.testing.real_parts import (
+from lakesweep_testing.real_parts import (
     AZURITE,
     FAKE_GCS,
     ICEBERG_VERSION,

@@ -69,14 +69,22 @@ def make_environment() -> None:
 
 
 def install_packages() -> None:
-    """The project and all its extras, at the versions of constraints.txt."""
-    wanted = fingerprint([ROOT / "pyproject.toml", ROOT / "constraints.txt", Path(__file__)])
+    """The project with all its extras and what its tests stand on, at the versions of constraints.txt."""
+    projects = [ROOT / "pyproject.toml", ROOT / "testing" / "pyproject.toml"]
+    wanted = fingerprint([*projects, ROOT / "constraints.txt", Path(__file__)])
     if stamped(PACKAGES_STAMP) == wanted:
         return
     say("installing the pinned packages (about two minutes and 1.5 GB the first time)")
     began = time.monotonic()
     words = ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--retries", "5"]
-    target = ["-c", str(ROOT / "constraints.txt"), "-e", f"{ROOT}[{EXTRAS}]"]
+    target = [
+        "-c",
+        str(ROOT / "constraints.txt"),
+        "-e",
+        f"{ROOT}[{EXTRAS}]",
+        "-e",
+        f"{ROOT}/testing",
+    ]
     env = {**os.environ, "PIP_CONSTRAINT": ""}
     if subprocess.run([PYTHON, *words, *target], env=env, check=False).returncode:
         raise CannotSetUpError(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakesweep.testing.servers import (
+from lakesweep_testing.servers import (
     AzuriteServer,
     FakeGcsServer,
     MariaDBServer,

@@ -9,7 +9,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from lakesweep.testing.servers import (
+from lakesweep_testing.servers import (
     MariaDBServer,
     MinIOServer,
     NessieServer,

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from lakesweep.testing.servers import (
+from lakesweep_testing.servers import (
     AzuriteServer,
     FakeGcsServer,
     MinIOServer,

@@ -16,10 +16,10 @@ from lakesweep.runs import sweep as sweep_module
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import Flow, MarkRequest
-from lakesweep.testing.embedded import EmbeddedLake
-from lakesweep.testing.killing import KillingEngine
-from lakesweep.testing.scene import assert_adds_up
-from lakesweep.testing.user import User
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.killing import KillingEngine
+from lakesweep_testing.scene import assert_adds_up
+from lakesweep_testing.user import User
 
 pytestmark = pytest.mark.spark
 

@@ -31,7 +31,7 @@ from lakesweep.runs.work.references import EXPIRED, LIVE, AddressList, read_refe
 from lakesweep.runs.work.target import Target
 from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 pytestmark = pytest.mark.spark
 

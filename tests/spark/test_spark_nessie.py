@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from lakesweep.engine.spark import SparkEngine
-from lakesweep.testing.killing import KillingEngine
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.killing import KillingEngine
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import lakesweep
+import lakesweep_testing
 
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(lakesweep.__file__).parent
+TESTING = Path(lakesweep_testing.__file__).parent
 
 MOST_LINES = 450
 
@@ -37,7 +41,7 @@ ALLOWED: dict[str, set[str]] = {
         *("settings", "lake", "report", "jobs"),
     },
     "__main__": {"cli"},
-    "testing": {
+    "lakesweep_testing": {
         *("runs", "engine", "catalogs", "storage", "formats", "domain"),
         *("settings", "lake", "report", "cli"),
     },
@@ -46,12 +50,12 @@ ALLOWED: dict[str, set[str]] = {
 HOMES = {
     "pyspark": {"engine"},
     "obstore": {"storage"},
-    "botocore": {"catalogs", "storage", "testing"},
-    "boto3": {"testing"},
+    "botocore": {"catalogs", "storage", "lakesweep_testing"},
+    "boto3": {"lakesweep_testing"},
     "numba": {"formats", "storage"},  # bytes of files, and pages of S3 listings
     "llvmlite": {"formats"},
     "cramjam": {"formats"},
-    "httpx": {"catalogs", "testing"},
+    "httpx": {"catalogs", "lakesweep_testing"},
     "cryptography": {"lake"},
     "fastapi": {"lake"},
     "starlette": {"lake"},
@@ -59,15 +63,26 @@ HOMES = {
     "sqlalchemy": {"lake", "catalogs"},
     "typer": {"cli"},
     "yaml": {"settings"},
+    "pytest": {"lakesweep_testing"},
+    "hypothesis": {"lakesweep_testing"},
 }
 
 
 def modules() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+    """All of the product, and what its tests stand on."""
+    return sorted([*SOURCE.rglob("*.py"), *TESTING.rglob("*.py")])
+
+
+def name_of(module: Path) -> str:
+    """`lakesweep.domain.commits` for domain/commits.py."""
+    top = SOURCE if module.is_relative_to(SOURCE) else TESTING
+    return ".".join(module.relative_to(top.parent).with_suffix("").parts)
 
 
 def folder_of(module: Path) -> str:
     """`domain` for domain/commits.py, `errors` for errors.py, the empty text for the package itself."""
+    if module.is_relative_to(TESTING):
+        return TESTING.name
     first = module.relative_to(SOURCE).parts[0]
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
@@ -101,11 +116,7 @@ def imported_names(module: Path) -> Iterator[tuple[str, bool]]:
 
 def test_no_module_needs_itself_on_the_way() -> None:
     """Imports make no circle, not even those inside functions or for type checkers."""
-    names = {
-        ".".join(("lakesweep", *module.relative_to(SOURCE).with_suffix("").parts)): module
-        for module in modules()
-    }
-    names = {name.removesuffix(".__init__"): module for name, module in names.items()}
+    names = {name_of(module).removesuffix(".__init__"): module for module in modules()}
     graph = {name: _needed_modules(module, set(names)) - {name} for name, module in names.items()}
     TopologicalSorter(graph).prepare()  # raises where there is a circle, and names it
 
@@ -132,8 +143,9 @@ def test_imports_follow_the_arrows() -> None:
         for name, _ in imported_names(module):
             package, _, rest = name.partition(".")
             target = rest.partition(".")[0]
-            if package == "lakesweep" and target and target not in {folder, *COMMON, *allowed}:
-                against.append(f"{module.relative_to(SOURCE)} imports {name}")
+            is_inside = package == "lakesweep" and target in {"", folder, *COMMON, *allowed}
+            if package in (SOURCE.name, TESTING.name) and not (is_inside or package == folder):
+                against.append(f"{name_of(module)} imports {name}")
     assert against == []
 
 
@@ -157,8 +169,17 @@ def test_libraries_are_named_only_in_their_homes() -> None:
             # A type in a signature loads nothing.
             is_at_home = folder_of(module) in HOMES.get(library, {folder_of(module)})
             if not is_at_home and not is_for_types:
-                astray.append(f"{module.relative_to(SOURCE)} imports {name}")
+                astray.append(f"{name_of(module)} imports {name}")
     assert astray == []
+
+
+def test_the_wheel_holds_the_product_alone() -> None:
+    """What tests stand on would bring pytest along, and be an API that nobody meant to give."""
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    assert found["packages"]["find"] == {"where": ["src"]}
+    packages = {module.parent.relative_to(ROOT / "src") for module in (ROOT / "src").rglob("*.py")}
+    assert {package.parts[0] for package in packages} == {"lakesweep"}
+    assert [package for package in packages if "testing" in package.parts] == []
 
 
 def test_domain_names_the_standard_library_only() -> None:
@@ -195,9 +216,7 @@ def test_every_folder_has_its_arrows() -> None:
 
 def test_no_module_outgrows_a_sitting() -> None:
     """Split by noun before that."""
-    lines = {
-        str(path.relative_to(SOURCE)): path.read_text("utf-8").count("\n") for path in modules()
-    }
+    lines = {name_of(path): path.read_text("utf-8").count("\n") for path in modules()}
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 
 

@@ -16,7 +16,7 @@ from lakesweep.lake.kv.sql import open_sql_store
 
 @pytest.fixture(scope="module")
 def postgres_url() -> Iterator[str]:
-    from lakesweep.testing.servers import PostgresServer
+    from lakesweep_testing.servers import PostgresServer
 
     with PostgresServer() as server:
         yield server.make_database("contract")

@@ -42,7 +42,7 @@ FACTS = MarkFacts(
 
 @pytest.fixture(scope="session")
 def make_postgresql_database() -> Iterator[Callable[[], str]]:
-    from lakesweep.testing.servers import PostgresServer
+    from lakesweep_testing.servers import PostgresServer
 
     with PostgresServer() as server:
         yield lambda: server.make_database(f"live_sets_{next(_numbers)}")
@@ -50,7 +50,7 @@ def make_postgresql_database() -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="session")
 def make_mariadb_database() -> Iterator[Callable[[], str]]:
-    from lakesweep.testing.servers import MariaDBServer
+    from lakesweep_testing.servers import MariaDBServer
 
     with MariaDBServer() as server:
         yield lambda: server.make_database(f"live_sets_{next(_numbers)}")

@@ -5,5 +5,5 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("lakesweep.testing.store_contract")
+pytest.register_assert_rewrite("lakesweep_testing.store_contract")
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))

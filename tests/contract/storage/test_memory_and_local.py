@@ -9,7 +9,7 @@ import pytest
 
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
-from lakesweep.testing.store_contract import FullContract, PutObject
+from lakesweep_testing.store_contract import FullContract, PutObject
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError, StorageError, ThrottledError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
 from lakesweep.storage.s3.client import S3Client
-from lakesweep.testing.store_contract import (
+from lakesweep_testing.store_contract import (
     DenialContract,
     FullContract,
     PutObject,

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.commands import Repository, Shell, lake_environment, new_repository
+from lakesweep_testing.commands import Repository, Shell, lake_environment, new_repository
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 from lakesweep.jobs.submitted import run_backup_job, run_restore_job
-from lakesweep.testing.commands import Repository
+from lakesweep_testing.commands import Repository
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

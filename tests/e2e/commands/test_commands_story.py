@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lakesweep
-from lakesweep.testing.commands import Repository, Shell
+from lakesweep_testing.commands import Repository, Shell
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakesweep.testing.commands import Shell
+from lakesweep_testing.commands import Shell
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.timeout(300)]
 

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.commands import Shell
+from lakesweep_testing.commands import Shell
 
 
 @pytest.fixture(scope="module")

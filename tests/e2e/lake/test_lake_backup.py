@@ -14,7 +14,7 @@ from lakesweep.errors import ConfigError
 from lakesweep.lake import backup
 from lakesweep.lake.backup import LakeBackupError, back_up_lake, restore_lake
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.commands import Shell
+from lakesweep_testing.commands import Shell
 
 KEY = {"access_key_id": "AKIAFIRST", "secret_access_key": "first-secret"}
 AUTH = tuple(KEY.values())

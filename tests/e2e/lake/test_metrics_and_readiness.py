@@ -15,7 +15,7 @@ from lakesweep.lake import readiness
 from lakesweep.lake.counting import count_lake
 from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.nessie_scene import NessieScene
 
 sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 

@@ -12,7 +12,7 @@ from lakesweep.runs.nessie.work.collected import CollectedNames, find_collected
 from lakesweep.runs.nessie.work.deletion import FileDeletion
 from lakesweep.runs.record import RunStatus
 from lakesweep.storage import StorageOptions, open_store
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 
 class History:

@@ -19,7 +19,7 @@ from lakesweep.storage.clocks import store_time
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.opening import open_store
 from lakesweep.storage.s3.client import S3Client
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.nessie_scene import NessieScene
 
 TOO_MUCH = timedelta(minutes=11)
 STILL_GOOD = timedelta(minutes=9)

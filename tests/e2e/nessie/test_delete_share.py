@@ -12,9 +12,9 @@ from lakesweep.errors import ConfigError, PartlySweptError, StorageError, Unsafe
 from lakesweep.runs.nessie import sweep as sweep_module
 from lakesweep.runs.nessie.context import SetFolder
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
-from lakesweep.testing.iceberg_tables import IcebergTable
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.iceberg_tables import IcebergTable
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
 
 
 class FailsHalfWay(InProcessEngine):

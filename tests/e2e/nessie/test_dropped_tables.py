@@ -23,9 +23,9 @@ from lakesweep.runs.nessie.work.deletion import FileDeletion
 from lakesweep.runs.nessie.work.folder_sums import FolderSum
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.record import RunRecord, RunStatus
-from lakesweep.testing.fake_nessie import delta_table, table
-from lakesweep.testing.iceberg_tables import IcebergTable, Snapshot
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.fake_nessie import delta_table, table
+from lakesweep_testing.iceberg_tables import IcebergTable, Snapshot
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 GRACE = timedelta(days=30)
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -10,8 +10,8 @@ from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
 from lakesweep.errors import ConfigError
 from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunStatus
-from lakesweep.testing.iceberg_tables import EQUALITY_DELETES
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.iceberg_tables import EQUALITY_DELETES
+from lakesweep_testing.nessie_scene import NessieScene
 
 
 @pytest.mark.parametrize(

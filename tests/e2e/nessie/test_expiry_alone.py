@@ -19,9 +19,9 @@ from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.runs.work.parts import read_part
 from lakesweep.storage import open_store
-from lakesweep.testing.fake_nessie import table
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.fake_nessie import table
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
 
 
 def test_another_snapshot_of_a_known_metadata_file_is_newly_live(scene: NessieScene) -> None:

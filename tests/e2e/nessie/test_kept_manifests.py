@@ -8,7 +8,7 @@ import pytest
 
 from lakesweep.runs.nessie.context import SetFolder
 from lakesweep.runs.nessie.work.places import Lake, Unreadable
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.nessie_scene import NessieScene
 
 
 def is_manifest(uri: str) -> bool:

@@ -22,8 +22,8 @@ from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, ObjectStore, StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 ORPHANS = 9
 KILLED = 9

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.testing.commands import Shell
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.commands import Shell
+from lakesweep_testing.nessie_scene import NessieScene
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

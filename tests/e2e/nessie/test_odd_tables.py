@@ -8,13 +8,13 @@ import pytest
 
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.record import RunStatus
-from lakesweep.testing.iceberg_files import (
+from lakesweep_testing.iceberg_files import (
     ListedManifest,
     write_manifest,
     write_manifest_list,
 )
-from lakesweep.testing.iceberg_tables import Snapshot
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.iceberg_tables import Snapshot
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 
 class TestSnapshots:

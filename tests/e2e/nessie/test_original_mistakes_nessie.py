@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.testing.fake_nessie import delta_table, udf
-from lakesweep.testing.iceberg_tables import IcebergTable, Snapshot
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.fake_nessie import delta_table, udf
+from lakesweep_testing.iceberg_tables import IcebergTable, Snapshot
+from lakesweep_testing.nessie_scene import NessieScene
 
 
 class TestOneJudgementForTheWholeCatalog:

@@ -27,8 +27,8 @@ from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_walk
 from lakesweep.storage import local as local_storage
-from lakesweep.testing.iceberg_tables import Snapshot
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.iceberg_tables import Snapshot
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 
 def _cut_off(scene: NessieScene) -> tuple[SceneTable, Snapshot, str]:

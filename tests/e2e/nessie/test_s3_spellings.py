@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.nessie_scene import NessieScene
 from s3_loopback import LoopbackS3
 
 

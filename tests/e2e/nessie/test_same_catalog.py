@@ -12,8 +12,8 @@ from lakesweep.runs.nessie.expire import expire
 from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.record import RunRecord
-from lakesweep.testing.fake_nessie import FakeNessie
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.fake_nessie import FakeNessie
+from lakesweep_testing.nessie_scene import NessieScene
 
 Ask = Callable[[FakeNessie, bool], RunRecord]
 

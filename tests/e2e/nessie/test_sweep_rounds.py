@@ -20,8 +20,8 @@ from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
 
 MINUTE = timedelta(minutes=1)
 Sweep = Callable[[], RunRecord]

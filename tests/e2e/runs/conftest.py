@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from lakesweep.testing.embedded import EmbeddedLake
-from lakesweep.testing.scene import Scene, old_lake
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.scene import Scene, old_lake
 
 _NUMBERS = itertools.count()
 

@@ -16,9 +16,9 @@ from lakesweep.runs.collect import run_resume, run_sweep
 from lakesweep.runs.history import list_runs
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.embedded import MIN_AGE
-from lakesweep.testing.faults import FaultPlan, FaultyStore
-from lakesweep.testing.scene import Scene
+from lakesweep_testing.embedded import MIN_AGE
+from lakesweep_testing.faults import FaultPlan, FaultyStore
+from lakesweep_testing.scene import Scene
 
 FOLDER = "_lakefs/retention/gc/addresses/run_id=old-client/"
 

@@ -13,7 +13,7 @@ from lakesweep.runs.collect import run_sweep
 from lakesweep.runs.paths import RunId, events_folder
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.work.parts import PartWriter
-from lakesweep.testing.scene import Scene
+from lakesweep_testing.scene import Scene
 
 NOTE = "of {} objects that were already gone, {} had been deleted by earlier runs of lakesweep and {} by somebody else"
 

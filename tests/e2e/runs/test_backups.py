@@ -20,8 +20,8 @@ from lakesweep.runs.saving import run_backup, run_restore
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.memory import MemoryContainer, memory_container
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend
 
 
 class Outside:

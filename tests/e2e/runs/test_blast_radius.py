@@ -15,7 +15,7 @@ from lakesweep.runs.paths import parse_mark_id
 from lakesweep.runs.plan import Plan, load_plan
 from lakesweep.runs.record import RunRecord
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest, What
-from lakesweep.testing.scene import AGED, Scene
+from lakesweep_testing.scene import AGED, Scene
 
 MakeScene = Callable[..., Scene]
 

@@ -17,8 +17,8 @@ from lakesweep.runs.paths import MarkId, mark_record
 from lakesweep.runs.record import RunRecord
 from lakesweep.runs.request import Flow, SweepRequest
 from lakesweep.storage import ObjectStore
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingBackend
 
 GC = "_lakefs/retention/gc/"
 OWN = f"{GC}lakesweep/"

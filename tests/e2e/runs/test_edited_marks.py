@@ -16,7 +16,7 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark, write_mark
 from lakesweep.runs import confirmation
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.request import SweepRequest, What
-from lakesweep.testing.scene import AGED, Scene
+from lakesweep_testing.scene import AGED, Scene
 
 MakeScene = Callable[..., Scene]
 

@@ -21,9 +21,9 @@ from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import Flow, SweepRequest
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
 

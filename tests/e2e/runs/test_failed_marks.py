@@ -12,8 +12,8 @@ from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.runs.history import DamagedRun, forget_run, list_runs, load_run
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingBackend, MeddlingTransport, Send, route_of
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingBackend, MeddlingTransport, Send, route_of
 
 
 def failing_server(route: str) -> MeddlingTransport:

@@ -10,9 +10,9 @@ import pytest
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.runs.collect import run_mark, run_sweep
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.embedded import EmbeddedLake
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingTransport, as_a_real_server
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingTransport, as_a_real_server
 
 
 class ImportOnly(Scene):

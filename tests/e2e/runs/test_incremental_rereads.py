@@ -27,10 +27,10 @@ from lakesweep.runs.verification import Authorised
 from lakesweep.runs.work import references
 from lakesweep.runs.work.range_cache import RangeHashes
 from lakesweep.runs.work.suspects import Suspects
-from lakesweep.testing.changing_server import ChangingServer
-from lakesweep.testing.rounds import OneChunkARound
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up
-from lakesweep.testing.trouble import (
+from lakesweep_testing.changing_server import ChangingServer
+from lakesweep_testing.rounds import OneChunkARound
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up
+from lakesweep_testing.trouble import (
     MeddlingTransport,
     Send,
     as_a_real_server,

@@ -16,8 +16,8 @@ from lakesweep.runs.request import Flow, SweepRequest, What
 from lakesweep.runs.saving import run_backup, run_restore
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
 

@@ -26,10 +26,10 @@ from lakesweep.runs.history import list_runs, load_run
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.dying import DyingCollector
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import assert_adds_up
-from lakesweep.testing.user import User
+from lakesweep_testing.dying import DyingCollector
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import assert_adds_up
+from lakesweep_testing.user import User
 
 REPOSITORY = "killed"
 EACH = 2

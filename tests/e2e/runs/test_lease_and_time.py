@@ -30,9 +30,9 @@ from lakesweep.runs.work import deadline as deadline_module
 from lakesweep.runs.work.deadline import Moment
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
 

@@ -28,8 +28,8 @@ from lakesweep.runs.canaries import take_canaries
 from lakesweep.runs.collect import run_mark, run_sweep
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import AGED, Scene, old_lake
-from lakesweep.testing.trouble import MeddlingTransport, Send, as_a_real_server, route_of
+from lakesweep_testing.scene import AGED, Scene, old_lake
+from lakesweep_testing.trouble import MeddlingTransport, Send, as_a_real_server, route_of
 
 STAGED = 150
 SAMPLE = 100

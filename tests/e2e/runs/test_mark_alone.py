@@ -20,10 +20,10 @@ from lakesweep.runs.request import Flow, MarkRequest
 from lakesweep.runs.saved import load_for_sweep
 from lakesweep.runs.work.listing import CANDIDATE_SCHEMA, LISTED_SCHEMA
 from lakesweep.runs.work.parts import read_part
-from lakesweep.testing.cut_lists import cut_out
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import (
+from lakesweep_testing.cut_lists import cut_out
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import (
     POLL,
     MeddlingTransport,
     Send,

@@ -16,7 +16,7 @@ from lakesweep.runs.paths import parse_mark_id
 from lakesweep.runs.plan import load_plan
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import Flow, SweepRequest, What
-from lakesweep.testing.scene import AGED, Scene
+from lakesweep_testing.scene import AGED, Scene
 
 MakeScene = Callable[..., Scene]
 

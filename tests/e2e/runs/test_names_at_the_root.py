@@ -14,7 +14,7 @@ from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.request import Flow, What
 from lakesweep.runs.work.deleting import Chunk, LedgerFolders, delete_chunks
-from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene
+from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene
 
 MakeScene = Callable[..., Scene]
 FOREIGN = "d41d8cd98f00b204e9800998ecf8427e"

@@ -10,7 +10,7 @@ import pytest
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.errors import CatalogDeniedError
 from lakesweep.runs.request import MarkRequest, What
-from lakesweep.testing.embedded import EmbeddedLake
+from lakesweep_testing.embedded import EmbeddedLake
 
 
 def test_without_the_right_to_dump_only_what_was_never_committed_goes(

@@ -18,11 +18,11 @@ from lakesweep.runs.collect import run_gc, run_sweep
 from lakesweep.runs.record import RunRecord
 from lakesweep.runs.request import Flow, SweepRequest, What
 from lakesweep.runs.saved import CLEAN_EVERY
-from lakesweep.testing.embedded import EmbeddedLake
-from lakesweep.testing.faults import FaultPlan, FaultyStore
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingTransport, Send, route_of
-from lakesweep.testing.user import RefusedError
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.faults import FaultPlan, FaultyStore
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingTransport, Send, route_of
+from lakesweep_testing.user import RefusedError
 
 MakeScene = Callable[..., Scene]
 CLEAN = replace(AGED, flow=Flow.CLEAN)

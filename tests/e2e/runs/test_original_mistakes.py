@@ -23,9 +23,9 @@ from lakesweep.formats.commits_csv import read_commits_csv
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.runs.collect import run_gc, run_mark
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import (
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import (
     POLL,
     MeddlingTransport,
     Send,

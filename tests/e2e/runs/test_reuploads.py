@@ -17,8 +17,8 @@ from lakesweep.runs import reuploads
 from lakesweep.runs.collect import run_gc, run_mark, run_sweep
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import Flow, SweepRequest, What
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up
-from lakesweep.testing.trouble import Send, as_a_real_server, edited_answer, route_of
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up
+from lakesweep_testing.trouble import Send, as_a_real_server, edited_answer, route_of
 
 MakeScene = Callable[..., Scene]
 CLEAN = replace(AGED, flow=Flow.CLEAN)

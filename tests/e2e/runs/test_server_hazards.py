@@ -19,9 +19,9 @@ from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.xid import new_xid
 from lakesweep.runs.collect import run_gc, run_mark
 from lakesweep.runs.request import Flow, MarkRequest, SweepRequest, What
-from lakesweep.testing.cut_lists import without_addresses
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import (
+from lakesweep_testing.cut_lists import without_addresses
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import (
     MeddlingTransport,
     Send,
     as_a_real_server,

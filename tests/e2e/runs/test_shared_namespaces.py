@@ -17,8 +17,8 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.doctor import Verdict, examine
 from lakesweep.runs.ownership import NOTE, refuse_shared_namespace
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import AGED, ANY_CLOCK, Scene, old_lake
-from lakesweep.testing.trouble import MeddlingTransport, Send, edited_answer, route_of
+from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene, old_lake
+from lakesweep_testing.trouble import MeddlingTransport, Send, edited_answer, route_of
 
 MakeScene = Callable[..., Scene]
 # As a neighbour of mem://NAME/ns may lie.

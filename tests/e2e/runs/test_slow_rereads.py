@@ -24,10 +24,10 @@ from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.slow_rereads import LAKEFS_ADVICE, too_slow
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.storage import ObjectStore
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.rounds import OneChunkARound
-from lakesweep.testing.scene import ANY_CLOCK, Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingTransport, Send, route_of
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.rounds import OneChunkARound
+from lakesweep_testing.scene import ANY_CLOCK, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingTransport, Send, route_of
 
 MakeScene = Callable[..., Scene]
 MINUTE = timedelta(minutes=1)

@@ -19,11 +19,11 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.live import LiveRead
 from lakesweep.runs.request import SweepRequest
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
-from lakesweep.testing.cut_lists import cut_out
-from lakesweep.testing.forged_marks import forge_mark
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import ANY_CLOCK, Scene
-from lakesweep.testing.trouble import (
+from lakesweep_testing.cut_lists import cut_out
+from lakesweep_testing.forged_marks import forge_mark
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import ANY_CLOCK, Scene
+from lakesweep_testing.trouble import (
     POLL,
     MeddlingTransport,
     Send,

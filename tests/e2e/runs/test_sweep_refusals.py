@@ -19,8 +19,8 @@ from lakesweep.runs.history import load_run
 from lakesweep.runs.paths import RunFolder, RunId
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
 

@@ -13,8 +13,8 @@ from lakesweep.errors import CatalogError, LakesweepError
 from lakesweep.runs.collect import run_gc, run_sweep
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import Flow, SweepRequest
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import POLL, MeddlingTransport, Send, route_of
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import POLL, MeddlingTransport, Send, route_of
 
 CLEAN = replace(AGED, flow=Flow.CLEAN)
 

@@ -20,9 +20,9 @@ from lakesweep.runs.pruning import tidy_up
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import Flow, SweepRequest
 from lakesweep.storage import ObjectStore
-from lakesweep.testing.faults import FaultPlan, FaultyStore
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.faults import FaultPlan, FaultyStore
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend
 
 CLEAN = replace(AGED, flow=Flow.CLEAN)
 

@@ -11,8 +11,8 @@ from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.runs.history import list_runs
 from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep.runs.request import SweepRequest
-from lakesweep.testing.scene import AGED, Scene
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import MeddlingBackend
 
 
 class Panic(BaseException):

@@ -12,7 +12,7 @@ from lakesweep.runs import finality as asking
 from lakesweep.runs.history import load_run
 from lakesweep.runs.record import RunRecord
 from lakesweep.storage.finality import Finality, Kept
-from lakesweep.testing.scene import Scene
+from lakesweep_testing.scene import Scene
 
 SAID = "s3://bucket is versioned"
 

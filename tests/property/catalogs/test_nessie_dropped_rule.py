@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lakesweep.catalogs.nessie.dropped import CollectDropped
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.domain.cutoff_policies import parse_policies
-from lakesweep.testing.fake_nessie import FakeNessie
-from lakesweep.testing.nessie_histories import write_random_history
+from lakesweep_testing.fake_nessie import FakeNessie
+from lakesweep_testing.nessie_histories import write_random_history
 
 policy_texts = st.sampled_from(["0", "1", "2", "5", "PT0S", "PT3S", "PT10S", "NONE"])
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.head_contents import HeadContents
-from lakesweep.testing.fake_nessie import FakeNessie
-from lakesweep.testing.nessie_histories import write_random_history
+from lakesweep_testing.fake_nessie import FakeNessie
+from lakesweep_testing.nessie_histories import write_random_history
 
 
 @given(seed=st.integers(0, 10**9), policy=st.sampled_from(["NONE", "1", "3"]))

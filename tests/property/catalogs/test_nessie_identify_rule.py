@@ -14,9 +14,9 @@ from lakesweep.catalogs.nessie.history import FORK_PAGES
 from lakesweep.catalogs.nessie.identify import Identified, identify
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy, parse_policies
 from lakesweep.domain.durations import format_time
-from lakesweep.testing.fake_nessie import FakeNessie
-from lakesweep.testing.nessie_histories import write_random_history
-from lakesweep.testing.nessie_state import FakeCommit
+from lakesweep_testing.fake_nessie import FakeNessie
+from lakesweep_testing.nessie_histories import write_random_history
+from lakesweep_testing.nessie_state import FakeCommit
 
 ICEBERG = ("ICEBERG_TABLE", "ICEBERG_VIEW")
 

@@ -18,8 +18,8 @@ from lakesweep.runs.nessie.live_files import LiveFiles
 from lakesweep.runs.nessie.mark import mark_live
 from lakesweep.runs.nessie.requests import MarkRequest
 from lakesweep.runs.phases import Phases
-from lakesweep.testing.fake_nessie import FakeNessie
-from lakesweep.testing.nessie_histories import write_random_history
+from lakesweep_testing.fake_nessie import FakeNessie
+from lakesweep_testing.nessie_histories import write_random_history
 
 policy_texts = st.sampled_from(["NONE", "0", "1", "2", "5", "PT0S", "PT5S", "PT15S", "PT-30S"])
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lakesweep.errors import FormatError
 from lakesweep.formats.avro import read_columns, read_header
 from lakesweep.formats.iceberg import Promised, read_manifest, read_manifest_list
-from lakesweep.testing.avro_writer import Branch, write_avro
+from lakesweep_testing.avro_writer import Branch, write_avro
 
 FUZZ_SECONDS = 2.0
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -30,7 +30,7 @@ from lakesweep.formats.ranges import (
 from lakesweep.formats.sstable import open_table
 from lakesweep.formats.sstable.snappy import unpack_snappy
 from lakesweep.formats.values import join_value, split_value
-from lakesweep.testing.forged_tables import (
+from lakesweep_testing.forged_tables import (
     SET_TRAILER,
     ForgedTable,
     block_of,

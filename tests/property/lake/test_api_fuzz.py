@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakesweep.lake.api.app import build_routes
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
-from lakesweep.testing.api_requests import (
+from lakesweep_testing.api_requests import (
     REPOSITORY,
     DrawnRequest,
     Operation,
@@ -23,7 +23,7 @@ from lakesweep.testing.api_requests import (
     requests_of,
     worst_requests,
 )
-from lakesweep.testing.asgi import AsgiLake
+from lakesweep_testing.asgi import AsgiLake
 
 OPERATIONS = [
     operation

@@ -16,7 +16,7 @@ from lakesweep.lake.errors import (
     NoChangesError,
     PreconditionFailedError,
 )
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 # Content and user metadata: what makes two entries the same to lakeFS.
 Thing = tuple[bytes, str]

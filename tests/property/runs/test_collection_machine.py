@@ -39,10 +39,10 @@ from lakesweep.runs.work.copying import CopyRoad
 from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.target import Target
-from lakesweep.testing.embedded import MIN_AGE, EmbeddedLake
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.model import ModelConflictError, ModelLake
-from lakesweep.testing.user import RefusedError, User
+from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.model import ModelConflictError, ModelLake
+from lakesweep_testing.user import RefusedError, User
 
 PATHS = st.sampled_from(["a", "b", "dir/c", "dir/d"])
 CONTENTS = st.sampled_from(["one", "two", "three"])

@@ -23,11 +23,11 @@ from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import SweepRequest, What
 from lakesweep.runs.verification import Authorised, verify_plan
 from lakesweep.runs.work.parts import Part
-from lakesweep.testing.embedded import EmbeddedLake
-from lakesweep.testing.rounds import OneChunkARound
-from lakesweep.testing.scene import AGED, Scene, assert_adds_up, old_lake
-from lakesweep.testing.trouble import MeddlingTransport, as_a_real_server
-from lakesweep.testing.user import RefusedError
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.rounds import OneChunkARound
+from lakesweep_testing.scene import AGED, Scene, assert_adds_up, old_lake
+from lakesweep_testing.trouble import MeddlingTransport, as_a_real_server
+from lakesweep_testing.user import RefusedError
 
 _NUMBERS = itertools.count()
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.runs.nessie.mark import Marked
 from lakesweep.runs.record import RunRecord
-from lakesweep.testing.iceberg_tables import EQUALITY_DELETES, POSITION_DELETES
-from lakesweep.testing.nessie_model import CatalogModel
-from lakesweep.testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.iceberg_tables import EQUALITY_DELETES, POSITION_DELETES
+from lakesweep_testing.nessie_model import CatalogModel
+from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 # Files that name others: a run must read them.
 NAMING = (".json", ".avro")

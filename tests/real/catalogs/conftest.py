@@ -14,7 +14,7 @@ import pytest
 from lakesweep.catalogs.lakefs import AddressNormaliser, LakeFSClient
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 
 @dataclass(frozen=True)

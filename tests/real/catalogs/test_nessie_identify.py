@@ -12,10 +12,10 @@ from lakesweep.catalogs.nessie.identify import Identified, identify
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.durations import format_time
 from lakesweep.errors import CatalogNotFoundError
-from lakesweep.testing.fake_nessie import NO_ANCESTOR, FakeNessie, table
-from lakesweep.testing.nessie_histories import write_random_history
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.servers.nessie import NessieServer
+from lakesweep_testing.fake_nessie import NO_ANCESTOR, FakeNessie, table
+from lakesweep_testing.nessie_histories import write_random_history
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.servers.nessie import NessieServer
 
 pytestmark = pytest.mark.real
 

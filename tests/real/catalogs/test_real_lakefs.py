@@ -25,7 +25,7 @@ from lakesweep.domain.retention import retained_commits
 from lakesweep.errors import CatalogDeniedError, CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.refs_dump import MANIFEST_KEY
 from lakesweep.storage import StorageOptions, open_store
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 pytestmark = pytest.mark.real
 

@@ -18,7 +18,7 @@ from lakefs_sdk.exceptions import ApiException
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 # What differs between any two runs. Each is replaced by a name; ids keep a number, so that "the same id as before"
 # stays visible and two transcripts agree only if their ids have the same pattern.

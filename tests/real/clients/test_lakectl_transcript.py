@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from lakesweep.testing.real_parts import LAKEFS
-from lakesweep.testing.servers.process import clean_environment
+from lakesweep_testing.real_parts import LAKEFS
+from lakesweep_testing.servers.process import clean_environment
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 

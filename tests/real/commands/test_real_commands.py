@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from lakesweep.testing.commands import Shell
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
-from lakesweep.testing.user import User
+from lakesweep_testing.commands import Shell
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.user import User
 
 pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.usefixtures("spark")]
 

@@ -15,7 +15,7 @@ from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions, open_store
 from lakesweep.storage.finality import Kept, how_final_are_deletes
 from lakesweep.storage.s3.client import s3_client
-from lakesweep.testing.servers import AzuriteServer, MinIOServer
+from lakesweep_testing.servers import AzuriteServer, MinIOServer
 
 pytestmark = pytest.mark.real
 

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lakesweep.testing.commands import Shell
-from lakesweep.testing.iceberg_tables import IcebergTable
-from lakesweep.testing.nessie_contents import table
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.servers import MariaDBServer, MinIOServer, NessieServer, PostgresServer
+from lakesweep_testing.commands import Shell
+from lakesweep_testing.iceberg_tables import IcebergTable
+from lakesweep_testing.nessie_contents import table
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.servers import MariaDBServer, MinIOServer, NessieServer, PostgresServer
 
 pytestmark = [
     pytest.mark.real,

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lakesweep.testing.servers import RealLakeFS
+from lakesweep_testing.servers import RealLakeFS
 
 RAGGEDNESS = 12_000
 PAGE = 1000

@@ -25,7 +25,7 @@ from lakesweep.formats.iceberg import (
     read_manifest_list,
     read_table_metadata,
 )
-from lakesweep.testing.iceberg_files import (
+from lakesweep_testing.iceberg_files import (
     ADDED,
     DELETED,
     EXISTING,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.gateway_script import (
+from lakesweep_testing.gateway_script import (
     SCRIPT_REPOSITORY,
     GatewayUnderTest,
     run_gateway_script,
 )
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 pytestmark = pytest.mark.real
 

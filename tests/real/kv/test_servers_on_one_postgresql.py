@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lakesweep.lake.kv.sql import open_sql_store
-from lakesweep.testing.lakes import LakeRepo, SetClock
-from lakesweep.testing.servers import PostgresServer
+from lakesweep_testing.lakes import LakeRepo, SetClock
+from lakesweep_testing.servers import PostgresServer
 
 pytestmark = pytest.mark.real
 

@@ -25,7 +25,7 @@ from lakesweep.domain.live_sets import (
     new_live_set_id,
 )
 from lakesweep.errors import CatalogDeniedError, CatalogError, UnsafeToSweepError
-from lakesweep.testing.servers import MariaDBServer, PostgresServer
+from lakesweep_testing.servers import MariaDBServer, PostgresServer
 
 pytestmark = pytest.mark.real
 

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lakesweep.testing.catalog_collector import CatalogCollector
-from lakesweep.testing.fake_nessie import NO_ANCESTOR
-from lakesweep.testing.iceberg_oracle import IcebergOracle
-from lakesweep.testing.nessie_walk import NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.servers import MinIOServer, NessieServer, SparkIcebergWriter
-from lakesweep.testing.sweep_check import SweepCheck
-from lakesweep.testing.table_places import LocalPlace, MinIOPlace, Times
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.fake_nessie import NO_ANCESTOR
+from lakesweep_testing.iceberg_oracle import IcebergOracle
+from lakesweep_testing.nessie_walk import NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.servers import MinIOServer, NessieServer, SparkIcebergWriter
+from lakesweep_testing.sweep_check import SweepCheck
+from lakesweep_testing.table_places import LocalPlace, MinIOPlace, Times
 
 BUCKET = "nessie-lake"
 

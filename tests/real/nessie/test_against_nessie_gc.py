@@ -16,19 +16,19 @@ import pytest
 from lakesweep.catalogs.nessie.live_sets import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.testing.catalog_collector import CatalogCollector
-from lakesweep.testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.random_catalogs import RandomCatalog
-from lakesweep.testing.real_parts import JAVA_21
-from lakesweep.testing.servers import (
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.random_catalogs import RandomCatalog
+from lakesweep_testing.real_parts import JAVA_21
+from lakesweep_testing.servers import (
     MinIOServer,
     NessieServer,
     PostgresServer,
     SparkIcebergWriter,
 )
-from lakesweep.testing.servers.process import clean_environment
-from lakesweep.testing.table_places import LocalPlace, MinIOPlace, plain
+from lakesweep_testing.servers.process import clean_environment
+from lakesweep_testing.table_places import LocalPlace, MinIOPlace, plain
 
 JAR = os.environ.get("LAKESWEEP_NESSIE_GC_JAR")
 

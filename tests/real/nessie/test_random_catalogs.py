@@ -10,16 +10,16 @@ from collections.abc import Callable
 
 import pytest
 
-from lakesweep.testing.catalog_collector import CatalogCollector
-from lakesweep.testing.iceberg_oracle import IcebergOracle
-from lakesweep.testing.iceberg_readers import files_by_spark
-from lakesweep.testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.pyiceberg_user import rest_catalog
-from lakesweep.testing.random_catalogs import RandomCatalog
-from lakesweep.testing.servers import NessieServer, SparkIcebergWriter
-from lakesweep.testing.sweep_check import SweepCheck
-from lakesweep.testing.table_places import LocalPlace, MinIOPlace, plain
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.iceberg_oracle import IcebergOracle
+from lakesweep_testing.iceberg_readers import files_by_spark
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.pyiceberg_user import rest_catalog
+from lakesweep_testing.random_catalogs import RandomCatalog
+from lakesweep_testing.servers import NessieServer, SparkIcebergWriter
+from lakesweep_testing.sweep_check import SweepCheck
+from lakesweep_testing.table_places import LocalPlace, MinIOPlace, plain
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

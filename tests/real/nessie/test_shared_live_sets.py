@@ -19,13 +19,13 @@ import sqlalchemy as sa
 from lakesweep.catalogs.nessie.live_sets import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.testing.catalog_collector import CatalogCollector
-from lakesweep.testing.iceberg_tables import IcebergTable
-from lakesweep.testing.nessie_contents import table
-from lakesweep.testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.servers import MariaDBServer, NessieServer, PostgresServer
-from lakesweep.testing.table_places import LocalPlace
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.iceberg_tables import IcebergTable
+from lakesweep_testing.nessie_contents import table
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.servers import MariaDBServer, NessieServer, PostgresServer
+from lakesweep_testing.table_places import LocalPlace
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -12,14 +12,14 @@ import pytest
 
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.testing.iceberg_oracle import IcebergOracle
-from lakesweep.testing.nessie_contents import namespace
-from lakesweep.testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.pyiceberg_user import PyIcebergUser
-from lakesweep.testing.servers import SparkIcebergWriter
-from lakesweep.testing.sweep_check import SweepCheck
-from lakesweep.testing.table_places import LocalPlace, MinIOPlace
+from lakesweep_testing.iceberg_oracle import IcebergOracle
+from lakesweep_testing.nessie_contents import namespace
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.pyiceberg_user import PyIcebergUser
+from lakesweep_testing.servers import SparkIcebergWriter
+from lakesweep_testing.sweep_check import SweepCheck
+from lakesweep_testing.table_places import LocalPlace, MinIOPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from lakesweep.catalogs.nessie.live_sets import SchemaStrategy, open_live_sets
-from lakesweep.testing.catalog_collector import CatalogCollector
-from lakesweep.testing.iceberg_oracle import IcebergOracle
-from lakesweep.testing.iceberg_readers import has_equality_deletes
-from lakesweep.testing.nessie_walk import Cutoff, CutoffRules, LiveStates, NessieWalk
-from lakesweep.testing.nessie_writer import NessieWriter
-from lakesweep.testing.pyiceberg_user import rest_catalog
-from lakesweep.testing.random_catalogs import RandomCatalog
-from lakesweep.testing.servers import NessieServer, SparkIcebergWriter
-from lakesweep.testing.table_places import MinIOPlace, Times
-from lakesweep.testing.weekly_sweeps import WeeklySweeps, ids_of
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.iceberg_oracle import IcebergOracle
+from lakesweep_testing.iceberg_readers import has_equality_deletes
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, LiveStates, NessieWalk
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.pyiceberg_user import rest_catalog
+from lakesweep_testing.random_catalogs import RandomCatalog
+from lakesweep_testing.servers import NessieServer, SparkIcebergWriter
+from lakesweep_testing.table_places import MinIOPlace, Times
+from lakesweep_testing.weekly_sweeps import WeeklySweeps, ids_of
 
 WEEKS = int(os.environ.get("LAKESWEEP_WEEKS", "13"))
 SEED = int(os.environ.get("LAKESWEEP_WEEKS_SEED", "1"))

@@ -12,9 +12,9 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.engine.tasks import Engine
 from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
-from lakesweep.testing.user import User
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.user import User
 
 
 @pytest.fixture(scope="session")

@@ -25,10 +25,10 @@ from lakesweep.runs.request import Flow, MarkRequest, SweepRequest
 from lakesweep.runs.saving import run_backup, run_restore
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.scene import assert_adds_up
-from lakesweep.testing.servers import AzuriteServer, MinIOServer
-from lakesweep.testing.user import User
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.scene import assert_adds_up
+from lakesweep_testing.servers import AzuriteServer, MinIOServer
+from lakesweep_testing.user import User
 
 pytestmark = pytest.mark.real
 

@@ -19,9 +19,9 @@ from lakesweep.runs.request import MarkRequest, SweepRequest
 from lakesweep.runs.saving import run_backup, run_restore
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.scene import assert_adds_up
-from lakesweep.testing.servers import AzuriteServer
-from lakesweep.testing.user import User
+from lakesweep_testing.scene import assert_adds_up
+from lakesweep_testing.servers import AzuriteServer
+from lakesweep_testing.user import User
 
 pytestmark = pytest.mark.real
 

@@ -17,9 +17,9 @@ from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.servers import MinIOServer, RealLakeFS
-from lakesweep.testing.user import User
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.servers import MinIOServer, RealLakeFS
+from lakesweep_testing.user import User
 
 pytestmark = pytest.mark.real
 

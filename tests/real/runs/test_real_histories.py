@@ -19,14 +19,14 @@ from lakesweep.runs.context import RunContext
 from lakesweep.runs.paths import MarkId, mark_folder
 from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
-from lakesweep.testing.histories import (
+from lakesweep_testing.histories import (
     RandomHistory,
     addresses_read_by,
     client_of,
     expected_garbage,
 )
-from lakesweep.testing.servers import RealLakeFS
-from lakesweep.testing.user import User
+from lakesweep_testing.servers import RealLakeFS
+from lakesweep_testing.user import User
 
 pytestmark = [
     pytest.mark.real,

@@ -17,8 +17,8 @@ from lakesweep.runs.record import RunStatus
 from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.s3.client import s3_client
-from lakesweep.testing.servers import MinIOServer
-from lakesweep.testing.user import User
+from lakesweep_testing.servers import MinIOServer
+from lakesweep_testing.user import User
 
 pytestmark = pytest.mark.real
 

@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from lakesweep.lake.server import LakeServer
-from lakesweep.testing.commands import Repository, lake_environment, new_repository
-from lakesweep.testing.servers import SparkConnect, free_port
+from lakesweep_testing.commands import Repository, lake_environment, new_repository
+from lakesweep_testing.servers import SparkConnect, free_port
 
 pytest.importorskip("grpc", reason="Spark Connect needs the extra `connect`")
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

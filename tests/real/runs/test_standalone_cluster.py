@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from lakesweep.runs.context import RunContext
-from lakesweep.testing.servers import MinIOServer, RealLakeFS, SparkMaster, SparkWorker
-from lakesweep.testing.user import User
+from lakesweep_testing.servers import MinIOServer, RealLakeFS, SparkMaster, SparkWorker
+from lakesweep_testing.user import User
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 

@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("lakesweep.testing.store_contract")
+pytest.register_assert_rewrite("lakesweep_testing.store_contract")

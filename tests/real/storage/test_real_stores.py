@@ -14,8 +14,8 @@ from lakesweep.errors import StorageError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
 from lakesweep.storage.clocks import store_time
 from lakesweep.storage.values import DeleteTerms
-from lakesweep.testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
-from lakesweep.testing.store_contract import (
+from lakesweep_testing.servers import AzuriteServer, FakeGcsServer, MinIOServer
+from lakesweep_testing.store_contract import (
     DeletingContract,
     DenialContract,
     FullContract,

@@ -9,7 +9,7 @@ import pytest
 from lakesweep.catalogs.lakefs import AddressNormaliser
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions, open_store
-from lakesweep.testing.fake_lakefs import FakeLakeFS
+from lakesweep_testing.fake_lakefs import FakeLakeFS
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from lakesweep.errors import (
     CatalogNotFoundError,
     ConfigError,
 )
-from lakesweep.testing.fake_lakefs import ACCESS_KEY_ID, SECRET_ACCESS_KEY
+from lakesweep_testing.fake_lakefs import ACCESS_KEY_ID, SECRET_ACCESS_KEY
 
 
 def always(status: int, **more):

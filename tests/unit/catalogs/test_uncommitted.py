@@ -10,7 +10,7 @@ from lakesweep.catalogs.lakefs import prepare_all_pages, read_uncommitted_list
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, write_uncommitted
-from lakesweep.testing.fake_lakefs import RUN_ID
+from lakesweep_testing.fake_lakefs import RUN_ID
 
 LOCATION = f"_lakefs/retention/gc/uncommitted/{RUN_ID}/uncommitted/"
 PREPARE = ("POST", "gc/prepare_uncommited")

@@ -13,7 +13,7 @@ from lakesweep.engine.here_first import HereFirst
 from lakesweep.engine.process_tree import VARIABLE
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter
 from lakesweep.errors import StorageError
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 SCHEMA = pa.schema([pa.field("item", pa.int64())])
 

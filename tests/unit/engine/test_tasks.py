@@ -11,7 +11,7 @@ import pytest
 from lakesweep.engine.late import LateEngine
 from lakesweep.engine.tasks import Engine, Scatter, deal_evenly
 from lakesweep.errors import ConfigError
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 _SCHEMA = pa.schema([pa.field("item", pa.int64())])
 

@@ -22,7 +22,7 @@ from lakesweep.formats.entries import Entry
 from lakesweep.formats.ranges import read_range_addresses, read_range_hashes, read_range_records, write_ranges
 from lakesweep.formats.sstable.checksum import masked_crc32c
 from lakesweep.formats.values import join_value
-from lakesweep.testing.forged_tables import SET_TRAILER, ForgedTable, block_of, entry_of, snappy_literal
+from lakesweep_testing.forged_tables import SET_TRAILER, ForgedTable, block_of, entry_of, snappy_literal
 
 READERS = [
     lambda data: read_range_hashes(data, expected_count=None),

@@ -20,7 +20,7 @@ from lakesweep.formats.ranges import (
 )
 from lakesweep.formats.sstable.footer import Footer, Handle
 from lakesweep.formats.values import join_value
-from lakesweep.testing.forged_tables import (
+from lakesweep_testing.forged_tables import (
     SET_TRAILER,
     ForgedTable,
     block_of,

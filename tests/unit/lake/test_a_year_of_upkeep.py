@@ -18,7 +18,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import Row, scan
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 YEAR = 365
 

@@ -20,7 +20,7 @@ from lakesweep.lake.errors import (
     MissingError,
 )
 from lakesweep.lake.values import ImportSource, ImportStatus, RefsManifest
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

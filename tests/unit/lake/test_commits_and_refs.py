@@ -17,7 +17,7 @@ from lakesweep.lake.errors import (
     MissingError,
     NoChangesError,
 )
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.errors import MissingError, PreconditionFailedError
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

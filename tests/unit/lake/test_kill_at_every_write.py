@@ -11,7 +11,7 @@ import pytest
 
 from lakesweep.lake.errors import LakeError
 from lakesweep.lake.values import UploadedPart
-from lakesweep.testing.lakes import DyingKeyValueStore, LakeRepo, ProcessDiedError
+from lakesweep_testing.lakes import DyingKeyValueStore, LakeRepo, ProcessDiedError
 
 Contents = dict[str, dict[str, bytes]]
 

@@ -12,7 +12,7 @@ from lakesweep.lake.errors import (
     MergeConflictError,
     NoChangesError,
 )
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

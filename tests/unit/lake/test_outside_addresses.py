@@ -9,7 +9,7 @@ import pytest
 
 from lakesweep.lake.errors import ForbiddenError, InvalidAddressError, LakeError
 from lakesweep.lake.values import ImportSource
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 def _s3_repo(**settings: object) -> LakeRepo:

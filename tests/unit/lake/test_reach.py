@@ -15,8 +15,8 @@ from lakesweep.errors import ConfigError
 from lakesweep.lake.addresses.reach import Reach
 from lakesweep.lake.errors import ForbiddenError, LakeError
 from lakesweep.lake.values import ImportSource
-from lakesweep.testing.asgi import AsgiLake
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.asgi import AsgiLake
+from lakesweep_testing.lakes import LakeRepo
 
 ACCOUNT = "https://account.blob.core.windows.net"
 EMULATOR = "http://127.0.0.1:10000/devstore"

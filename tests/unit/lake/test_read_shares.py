@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 MIB = 1024 * 1024
 

@@ -19,7 +19,7 @@ from lakesweep.lake.errors import (
 )
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.storage import ObjectStore
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lakesweep.errors import ConfigError
 from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.server import open_lake
 from lakesweep.lake.values import LakeSettings
-from lakesweep.testing.asgi import AsgiLake
+from lakesweep_testing.asgi import AsgiLake
 
 
 def test_a_data_folder_is_closed_to_others(tmp_path: Path) -> None:

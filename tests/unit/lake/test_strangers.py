@@ -19,7 +19,7 @@ from lakesweep.lake.api.auth import KNOWN_KEY, OPEN_ENDPOINTS
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.server import LakeServer, Serving
 from lakesweep.lake.strangers import WaryProtocol, protocol_with
-from lakesweep.testing.asgi import AsgiLake, signed_headers
+from lakesweep_testing.asgi import AsgiLake, signed_headers
 
 KIB = 1024
 

@@ -13,7 +13,7 @@ from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
 from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.staging.staged_values import encode_staged
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

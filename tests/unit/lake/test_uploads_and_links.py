@@ -24,7 +24,7 @@ from lakesweep.lake.errors import (
     RangeNotSatisfiableError,
 )
 from lakesweep.lake.values import ByteRange, StagingLocation, UploadedPart
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

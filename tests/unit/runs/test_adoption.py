@@ -18,8 +18,8 @@ from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.runs.paths import parse_mark_id
 from lakesweep.runs.plan import load_plan
 from lakesweep.storage import StorageOptions, open_store
-from lakesweep.testing.fake_lakefs import FakeLakeFS
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.fake_lakefs import FakeLakeFS
+from lakesweep_testing.inprocess import InProcessEngine
 
 FOLDER = "_lakefs/retention/gc/addresses/run_id=abc/"
 CUTOFF = Cutoff(datetime(2026, 5, 1, tzinfo=UTC), timedelta(days=2))

@@ -32,7 +32,7 @@ from lakesweep.runs.work.references import (
 from lakesweep.runs.work.target import Target
 from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 ADDRESSES = tuple(f"data/gcoca17haabs73f2gtq0/c{n:018d}0" for n in range(40))
 PARTITIONS = 4

@@ -24,9 +24,9 @@ from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.runs.work.telling import lakesweep_version
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.storage.finality import Finality, Kept
-from lakesweep.testing.fake_lakefs import FakeLakeFS
-from lakesweep.testing.faults import FaultPlan, FaultyStore
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.fake_lakefs import FakeLakeFS
+from lakesweep_testing.faults import FaultPlan, FaultyStore
+from lakesweep_testing.inprocess import InProcessEngine
 
 NOW = datetime.now(UTC)
 

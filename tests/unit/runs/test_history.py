@@ -22,7 +22,7 @@ from lakesweep.runs.paths import (
 )
 from lakesweep.runs.record import RunRecord, RunStatus, encode_record
 from lakesweep.storage import ObjectStore, open_store
-from lakesweep.testing.faults import FaultPlan, FaultyStore
+from lakesweep_testing.faults import FaultPlan, FaultyStore
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError, StorageError
 from lakesweep.runs.work.lookups import look_up
 from lakesweep.storage import Crew, ObjectInfo, ObjectStore, open_store
-from lakesweep.testing.trouble import MeddlingBackend
+from lakesweep_testing.trouble import MeddlingBackend
 
 
 class Asked:

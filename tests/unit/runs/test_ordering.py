@@ -20,7 +20,7 @@ from lakesweep.runs.work.copying import COPIED, CopyRoad
 from lakesweep.runs.work.parts import Part
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore, StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
 FOLDER = "work/"

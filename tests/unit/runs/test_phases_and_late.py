@@ -13,7 +13,7 @@ from lakesweep.engine.late import LateEngine
 from lakesweep.engine.tasks import Engine
 from lakesweep.progress import Phase, RichProgress, SilentProgress
 from lakesweep.runs.phases import Phases
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 
 class _Bars(SilentProgress):

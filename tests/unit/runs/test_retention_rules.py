@@ -15,7 +15,7 @@ from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogError, ConfigError
 from lakesweep.runs.retention_rules import change_rules, parse_rules, rules_document
 from lakesweep.storage import open_store
-from lakesweep.testing.fake_lakefs import FakeLakeFS
+from lakesweep_testing.fake_lakefs import FakeLakeFS
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 # As in lakeFS's documentation.

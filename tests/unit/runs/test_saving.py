@@ -29,7 +29,7 @@ from lakesweep.runs.work.parts import read_addresses
 from lakesweep.runs.work.references import RESTORED
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore, StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
 

@@ -43,7 +43,7 @@ from lakesweep.runs.work.references import (
 from lakesweep.runs.work.target import Target
 from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
 OLD = CUTOFF - timedelta(days=1)

@@ -9,7 +9,7 @@ import pytest
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
-from lakesweep.testing.faults import FaultPlan, FaultyStore, SimulatedCrash
+from lakesweep_testing.faults import FaultPlan, FaultyStore, SimulatedCrash
 
 QUICK = StorageOptions(first_pause_seconds=0.0, throttle_patience_seconds=0.05, transient_retries=2)
 

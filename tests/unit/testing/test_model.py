@@ -19,7 +19,7 @@ from lakesweep.domain.commits import (
 )
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
-from lakesweep.testing.model import ModelCommit, ModelConflictError, ModelLake
+from lakesweep_testing.model import ModelCommit, ModelConflictError, ModelLake
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

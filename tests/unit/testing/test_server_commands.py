@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.testing.real_parts import (
+from lakesweep_testing.real_parts import (
     JAVA_21,
     MARIADB,
     NESSIE,
     Part,
     PartMissingError,
 )
-from lakesweep.testing.servers import MariaDBServer, MinIOServer, NessieServer, SparkIcebergWriter
+from lakesweep_testing.servers import MariaDBServer, MinIOServer, NessieServer, SparkIcebergWriter
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from lakesweep.testing.real_parts import FAKE_GCS, MINIO, Part, PartMissingError
+from lakesweep_testing.real_parts import FAKE_GCS, MINIO, Part, PartMissingError
 
 TOOLS = Path(__file__).resolve().parents[3] / "tools"
 

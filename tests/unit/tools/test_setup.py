@@ -29,6 +29,8 @@ def setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "PYTHON", venv / "bin" / "python")
     monkeypatch.setattr(module, "PACKAGES_STAMP", venv / "packages.stamp")
     (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "testing").mkdir()
+    (tmp_path / "testing" / "pyproject.toml").write_text("")
     (tmp_path / "constraints.txt").write_text("")
     return module
 

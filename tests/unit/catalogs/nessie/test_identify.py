@@ -14,7 +14,7 @@ from lakesweep.catalogs.nessie.values import LoggedCommit, TableState
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError
-from lakesweep.testing.fake_nessie import FakeNessie, delta_table, table, udf, view
+from lakesweep_testing.fake_nessie import FakeNessie, delta_table, table, udf, view
 
 T = ("db", "t")
 U = ("db", "u")

@@ -9,7 +9,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.catalogs.nessie.values import CatalogConfig, Reference
 from lakesweep.errors import CatalogDeniedError, CatalogError, ConfigError
-from lakesweep.testing.fake_nessie import NO_ANCESTOR, FakeNessie, table
+from lakesweep_testing.fake_nessie import NO_ANCESTOR, FakeNessie, table
 
 T = ("db", "t")
 

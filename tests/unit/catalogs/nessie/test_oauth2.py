@@ -11,7 +11,7 @@ import pytest
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.errors import CatalogDeniedError, CatalogError, ConfigError
-from lakesweep.testing.fake_nessie import FakeNessie
+from lakesweep_testing.fake_nessie import FakeNessie
 
 PREFIX = "nessie.authentication.oauth2."
 ENDPOINT = "http://tokens.example/realm/token"

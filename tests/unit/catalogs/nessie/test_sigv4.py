@@ -13,7 +13,7 @@ import pytest
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.errors import CatalogError, ConfigError
-from lakesweep.testing.fake_nessie import FakeNessie
+from lakesweep_testing.fake_nessie import FakeNessie
 
 
 def signature_of(request: httpx.Request, secret: str, region: str) -> str:

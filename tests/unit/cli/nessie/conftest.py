@@ -15,7 +15,7 @@ from lakesweep.cli.main import run
 from lakesweep.runs.nessie.context import NessieContext
 from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep.runs.record import RunRecord, RunStatus
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 PREFIXES = ("LAKESWEEP_", "LAKECTL_", "NESSIE_", "AWS_", "AZURE_", "GOOGLE_", "XDG_")
 

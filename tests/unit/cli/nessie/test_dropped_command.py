@@ -12,8 +12,8 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId, MarkFacts
-from lakesweep.testing.inprocess import InProcessEngine
-from lakesweep.testing.nessie_scene import NessieScene
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=60)
 

@@ -13,7 +13,7 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId
-from lakesweep.testing.fake_nessie import FakeNessie, delta_table, table
+from lakesweep_testing.fake_nessie import FakeNessie, delta_table, table
 
 RESULT = re.compile(
     r"^Finished Nessie-GC identify phase finished with status IDENTIFY_SUCCESS after PT[0-9.]+S, "

@@ -17,7 +17,7 @@ from lakesweep.domain.live_sets import LiveSetId, MarkFacts, new_live_set_id
 from lakesweep.engine.here_first import HereFirst
 from lakesweep.engine.late import LateEngine
 from lakesweep.errors import LakesweepError, PartlySweptError, UnsafeToSweepError
-from lakesweep.testing.fake_nessie import FakeNessie
+from lakesweep_testing.fake_nessie import FakeNessie
 
 AT = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lakesweep.errors import FormatError
 from lakesweep.formats.avro import read_columns
 from lakesweep.formats.file_hashes import hash_file, hash_listed_files
-from lakesweep.testing.avro_writer import Branch, write_avro
+from lakesweep_testing.avro_writer import Branch, write_avro
 
 def record(name, **fields):
     return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields.items()]}

@@ -15,7 +15,7 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.avro import codecs, read_columns, read_header
-from lakesweep.testing.avro_writer import Branch, write_avro
+from lakesweep_testing.avro_writer import Branch, write_avro
 
 SYNC = bytes(range(16))
 ONE_TEXT = {"type": "record", "name": "r", "fields": [{"name": "p", "type": "string"}]}

@@ -6,8 +6,8 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.iceberg import Promised, read_manifest, read_manifest_list
-from lakesweep.testing.avro_writer import write_avro
-from lakesweep.testing.iceberg_files import (
+from lakesweep_testing.avro_writer import write_avro
+from lakesweep_testing.iceberg_files import (
     ADDED,
     DELETED,
     EXISTING,

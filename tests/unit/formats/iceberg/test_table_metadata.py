@@ -16,7 +16,7 @@ from lakesweep.formats.iceberg import (
     read_table_metadata,
     read_view_metadata,
 )
-from lakesweep.testing.iceberg_files import table_metadata, view_metadata
+from lakesweep_testing.iceberg_files import table_metadata, view_metadata
 
 LOCATION = "s3://lake/t"
 LISTS = [{"snapshot-id": i, "manifest-list": f"{LOCATION}/metadata/snap-{i}.avro"} for i in (7, 8)]

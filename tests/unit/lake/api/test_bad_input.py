@@ -14,7 +14,7 @@ from lakesweep.lake.api.gateway.xml import parse_document
 from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.refs.expressions import LONGEST_REF, MOST_STEPS_BACK, RefExpression
 from lakesweep.lake.staging.staged_values import decode_staged
-from lakesweep.testing.asgi import AsgiLake
+from lakesweep_testing.asgi import AsgiLake
 
 OBJECTS = "/repositories/repo/branches/main/objects?path=p"
 LINK = "/repositories/repo/branches/main/staging/backing?path=p"

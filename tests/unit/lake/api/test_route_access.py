@@ -20,7 +20,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.users.access import Need
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Credentials
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 AT_THE_ROOT = {path for _, path in routes_in([setup.health_router])}
 ALL_ROUTERS = (setup.health_router, *_ROUTERS)

@@ -7,7 +7,7 @@ import pytest
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError
 from lakesweep.lake.users.credentials import CredentialStore
-from lakesweep.testing.lakes import LakeRepo
+from lakesweep_testing.lakes import LakeRepo
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.users.sealing import PARTITION, SealedRecords
 from lakesweep.lake.values import LakeSettings
-from lakesweep.testing.lakes import SetClock
+from lakesweep_testing.lakes import SetClock
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from lakesweep.runs.nessie.work.verdicts import FileJudge
 from lakesweep.runs.phases import Phases
 from lakesweep.runs.work.parts import Part, PartWriter
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.inprocess import InProcessEngine
+from lakesweep_testing.inprocess import InProcessEngine
 
 CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
 A, B = "s3://lake/t/a.parquet", "s3://lake/t/b.parquet"

@@ -25,7 +25,7 @@ from lakesweep.runs.nessie.work.references import (
 )
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.iceberg_files import Entry, write_manifest
+from lakesweep_testing.iceberg_files import Entry, write_manifest
 
 LAKE = Lake(StorageOptions())
 KEPT = "kept/"

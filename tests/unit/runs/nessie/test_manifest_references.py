@@ -24,7 +24,7 @@ from lakesweep.runs.nessie.work.references import (
 )
 from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
-from lakesweep.testing.iceberg_files import Entry, write_manifest
+from lakesweep_testing.iceberg_files import Entry, write_manifest
 
 LAKE = Lake(StorageOptions())
 NOWHERE = Target(Location.parse("mem://nowhere/work"), StorageOptions())

@@ -1,0 +1,191 @@
+"""A process that runs collections and is killed at the moment it is told to: `python -m lakesweep_testing.dying`.
+
+It reads one order a line from stdin (JSON) and forks a child for each; the child does what the order says and ends
+itself, as `kill -9` would, right after its n-th change to the store. The answer, a line on stdout, is the child's exit
+status and the number of changes it made. Imports are paid once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.domain.location import Location
+from lakesweep.errors import LakesweepError
+from lakesweep.formats.warmup import warm_up
+from lakesweep.runs import sweep as sweep_module
+from lakesweep.runs.collect import run_gc, run_sweep
+from lakesweep.runs.context import open_repository
+from lakesweep.runs.request import MarkRequest, SweepRequest
+from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage.backend import Backend
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.trouble import MeddlingBackend, through_store
+
+__all__ = ["Collected", "DyingCollector"]
+
+# Small, so that a few objects make several chunks.
+ROWS_PER_CHUNK = 2
+DONE, FAILED = 0, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """How a child ended: by itself (0, or 3 with an error of ours) or killed; and how many changes it had made."""
+
+    status: int
+    changes: int
+
+    @property
+    def was_killed(self) -> bool:
+        return self.status == -signal.SIGKILL
+
+
+class DyingCollector:
+    """`with DyingCollector() as collector: collector.run(order)`."""
+
+    def __enter__(self) -> DyingCollector:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def run(self, order: Mapping[str, object], *, die_after: int | None = None) -> Collected:
+        """Run an order: server (endpoint, key, secret), repository, namespace_root, what to do."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({**order, "die_after": die_after}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        return Collected(answer["status"], answer["changes"])
+
+
+class _DyingBackend(MeddlingBackend):
+    """Counts changes to the store in a file, which survives the process, and kills it after the last one it may make."""
+
+    def __init__(self, inner: Backend, counter: Path, die_after: int | None) -> None:
+        super().__init__(inner)
+        self._counter = counter
+        self._die_after = die_after
+        self._changes = 0
+
+    def _changed(self) -> None:
+        self._changes += 1
+        self._counter.write_text(str(self._changes))
+        if self._die_after is not None and self._changes >= self._die_after:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        info = super().put(key, data, create=create, if_match=if_match)
+        self._changed()
+        return info
+
+    def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
+        info = super().put_stream(key, chunks)
+        self._changed()
+        return info
+
+    def copy(self, source_key: str, target_key: str) -> None:
+        super().copy(source_key, target_key)
+        self._changed()
+
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+        outcomes: list[DeleteOutcome] = []
+        for key in keys:  # one by one, so that it can end in the middle of a batch
+            outcomes += super().delete([key], terms)
+            self._changed()
+        return outcomes
+
+
+def obey(order: Mapping[str, Any], counter: Path) -> None:
+    """Do what an order says, in this process."""
+    sweep_module._ROWS_PER_CHUNK = ROWS_PER_CHUNK
+    with LakeFSClient(*order["server"]) as client:
+        plain = open_repository(
+            client,
+            order["repository"],
+            StorageOptions(local_fsync=False),
+            InProcessEngine(),
+            namespace_root=order["namespace_root"],
+        )
+        context = through_store(plain, lambda store: _dying(store, counter, order["die_after"]))
+        to = order.get("backup_to")
+        sweeping = SweepRequest(
+            backup_to=Location.parse(to) if to else None, backup_storage=StorageOptions()
+        )
+        if order["do"] == "gc":
+            run_gc(context, MarkRequest(), sweeping)
+        else:
+            run_sweep(context, order["mark_id"], sweeping)
+
+
+def _dying(store: ObjectStore, counter: Path, die_after: int | None) -> ObjectStore:
+    backend = _DyingBackend(store.backend, counter, die_after)
+    return ObjectStore(store.root, backend, store.options, store.congestion)
+
+
+def main() -> None:
+    """Obey orders until there are no more."""
+    warm_up()  # once, and not in every child
+    with tempfile.TemporaryDirectory() as folder:
+        counter = Path(folder) / "changes"
+        for line in sys.stdin:
+            counter.write_text("0")
+            order = json.loads(line)
+            child = os.fork()
+            if not child:
+                _end_after(order, counter)
+            _, status = os.waitpid(child, 0)
+            answer = {
+                "status": os.waitstatus_to_exitcode(status),
+                "changes": int(counter.read_text()),
+            }
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+def _end_after(order: Mapping[str, Any], counter: Path) -> NoReturn:
+    """Obey, and end without flushing or closing anything that is the parent's."""
+    status = 1
+    try:
+        obey(order, counter)
+        status = DONE
+    except LakesweepError as error:
+        sys.stderr.write(f"{error}\n")
+        status = FAILED
+    finally:
+        if status == 1:
+            traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    main()
