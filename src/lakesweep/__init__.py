@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lakesweep.api import LoweredGuards, backup, collect, mark, restore, resume, sweep
+    from lakesweep.collector.record import RunRecord, RunStatus
     from lakesweep.errors import LakesweepError
-    from lakesweep.runs.record import RunRecord, RunStatus
 
 __all__ = [
     "LakesweepError",
@@ -24,8 +24,8 @@ __all__ = [
 
 _HOMES = {
     "LakesweepError": "lakesweep.errors",
-    "RunRecord": "lakesweep.runs.record",
-    "RunStatus": "lakesweep.runs.record",
+    "RunRecord": "lakesweep.collector.record",
+    "RunStatus": "lakesweep.collector.record",
 }
 
 

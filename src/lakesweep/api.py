@@ -17,18 +17,24 @@ from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
+from lakesweep.collector.lakefs.opening import (
+    mark_request,
+    named_mark,
+    open_run,
+    outside_target,
+    sweep_request,
+)
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
-from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.runs.opening import mark_request, named_mark, open_run, outside_target, sweep_request
-from lakesweep.runs.saving import run_backup, run_restore
 from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE
 from lakesweep.settings.load import load_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakesweep.runs.context import RunContext
-    from lakesweep.runs.record import RunRecord
+    from lakesweep.collector.lakefs.context import RunContext
+    from lakesweep.collector.record import RunRecord
     from lakesweep.settings.values import Settings
 
 __all__ = ["LoweredGuards", "backup", "collect", "mark", "restore", "resume", "sweep"]

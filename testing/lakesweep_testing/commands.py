@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import httpx
 
 from lakesweep.cli.main import run
+from lakesweep.collector.lakefs.paths import EVENTS
 from lakesweep.lake.server import LakeServer
-from lakesweep.runs.paths import EVENTS
 from lakesweep_testing.user import User
 
 __all__ = ["Captured", "Repository", "Shell", "lake_environment", "new_repository"]

@@ -21,13 +21,13 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector.lakefs.collect import run_gc, run_sweep
+from lakesweep.collector.lakefs.context import open_repository
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.warmup import warm_up
-from lakesweep.runs import sweep as sweep_module
-from lakesweep.runs.collect import run_gc, run_sweep
-from lakesweep.runs.context import open_repository
-from lakesweep.runs.request import MarkRequest, SweepRequest
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo

@@ -16,18 +16,18 @@ from types import TracebackType
 import httpx
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.mark import mark
+from lakesweep.collector.lakefs.paths import parse_mark_id
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.sweep import load_record, sweep
+from lakesweep.collector.lease import NoLease
+from lakesweep.collector.plan import load_plan
+from lakesweep.collector.record import RunRecord
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Engine
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
-from lakesweep.runs.context import RunContext, open_repository
-from lakesweep.runs.lease import NoLease
-from lakesweep.runs.mark import mark
-from lakesweep.runs.paths import parse_mark_id
-from lakesweep.runs.plan import load_plan
-from lakesweep.runs.record import RunRecord
-from lakesweep.runs.request import MarkRequest, SweepRequest
-from lakesweep.runs.sweep import load_record, sweep
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.user import User

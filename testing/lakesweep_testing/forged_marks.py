@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lakesweep.collector.judge.account import parse_parts
+from lakesweep.collector.lakefs.paths import MarkId, RunFolder
+from lakesweep.collector.parts import written_parts
+from lakesweep.collector.plan import load_plan, save_plan, write_mark
+from lakesweep.collector.record import RunRecord
 from lakesweep.domain.verdicts import Tally
 from lakesweep.formats.tables import MARK_SCHEMA
-from lakesweep.runs.accounts import parse_parts
-from lakesweep.runs.paths import MarkId, RunFolder
-from lakesweep.runs.plan import load_plan, save_plan, write_mark
-from lakesweep.runs.record import RunRecord
-from lakesweep.runs.work.parts import written_parts
 from lakesweep_testing.scene import Scene
 
 __all__ = ["forge_mark"]

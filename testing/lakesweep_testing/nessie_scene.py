@@ -19,17 +19,17 @@ from urllib.parse import unquote
 
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.deferred import delete_deferred
+from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.identify import Marked, mark_live
+from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.record import RunRecord
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
-from lakesweep.runs.nessie.context import NessieContext
-from lakesweep.runs.nessie.deferred import delete_deferred
-from lakesweep.runs.nessie.expire import expire
-from lakesweep.runs.nessie.mark import Marked, mark_live
-from lakesweep.runs.nessie.requests import ExpireRequest, MarkRequest
-from lakesweep.runs.phases import Phases
-from lakesweep.runs.record import RunRecord
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.fake_nessie import FakeNessie, table, view
 from lakesweep_testing.iceberg_tables import IcebergTable, IcebergView, Snapshot

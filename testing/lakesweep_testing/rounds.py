@@ -8,10 +8,10 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from lakesweep.collector.lakefs.references import CANARY, AddressList, RangeReference
+from lakesweep.collector.lakefs.reupload_lookups import SPANS_SCHEMA
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.engine.tasks import Meet, Scatter
-from lakesweep.runs.work.deleting import DELETED_SCHEMA
-from lakesweep.runs.work.references import CANARY, AddressList, RangeReference
-from lakesweep.runs.work.reuploads import SPANS_SCHEMA
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import Scene
 

@@ -14,6 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.paths import GC, MarkId, mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lease import FOLDER as LEASES
+from lakesweep.collector.record import RunRecord
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Engine
 from lakesweep.formats.entries import Entry
@@ -22,12 +28,6 @@ from lakesweep.formats.metaranges import write_metarange
 from lakesweep.formats.ranges import write_ranges
 from lakesweep.formats.tables import read_mark
 from lakesweep.formats.values import join_value
-from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-from lakesweep.runs.context import RunContext, open_repository
-from lakesweep.runs.lease import FOLDER as LEASES
-from lakesweep.runs.paths import GC, MarkId, mark_folder
-from lakesweep.runs.record import RunRecord
-from lakesweep.runs.request import MarkRequest, SweepRequest
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.memory import memory_container
 from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import httpx
 import pyarrow as pa
 
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.target import Target
 from lakesweep.errors import ObjectNotFoundError
-from lakesweep.runs.context import RunContext
-from lakesweep.runs.work.target import Target
 from lakesweep.storage import ObjectStore
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pyiceberg.table import Table
 
-from lakesweep.runs.record import RunRecord
+from lakesweep.collector.record import RunRecord
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.catalog_under_change import Ids
 from lakesweep_testing.iceberg_oracle import IcebergOracle

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector.lakefs.paths import MarkId, mark_folder
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
+from lakesweep.collector.record import RunStatus
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import read_mark
-from lakesweep.runs import sweep as sweep_module
-from lakesweep.runs.paths import MarkId, mark_folder
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import Flow, MarkRequest
 from lakesweep_testing.embedded import EmbeddedLake
 from lakesweep_testing.killing import KillingEngine
 from lakesweep_testing.scene import assert_adds_up

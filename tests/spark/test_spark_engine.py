@@ -18,18 +18,18 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from lakesweep.collector.copies import order as ordering
+from lakesweep.collector.lakefs.candidates import ListedPart, read_candidates
+from lakesweep.collector.lakefs.judging import Judged, _add_up
+from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.references import EXPIRED, LIVE, AddressList, read_references
+from lakesweep.collector.lakefs.verdicts import MET_SCHEMA, Judge
+from lakesweep.collector.parts import PartWriter
+from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
-from lakesweep.runs import ordering
-from lakesweep.runs.judging import Judged, _add_up
-from lakesweep.runs.work.candidates import ListedPart, read_candidates
-from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
-from lakesweep.runs.work.parts import PartWriter
-from lakesweep.runs.work.references import EXPIRED, LIVE, AddressList, read_references
-from lakesweep.runs.work.target import Target
-from lakesweep.runs.work.verdicts import MET_SCHEMA, Judge
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 

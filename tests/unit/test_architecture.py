@@ -31,18 +31,18 @@ ALLOWED: dict[str, set[str]] = {
     "catalogs": {"storage", "formats", "domain"},
     "engine": {"storage", "formats", "domain"},
     "settings": {"domain"},
-    "runs": {"engine", "catalogs", "storage", "formats", "domain", "settings"},
-    "report": {"domain", "runs"},  # run records only, as a test below says
-    "api": {"runs", "engine", "settings"},
+    "collector": {"engine", "catalogs", "storage", "formats", "domain", "settings"},
+    "report": {"domain", "collector"},  # run records only, as a test below says
+    "api": {"collector", "engine", "settings"},
     "lake": {"storage", "formats", "domain"},
-    "jobs": {"cli", "runs", "engine", "catalogs", "storage", "formats", "domain", "settings"},
+    "jobs": {"cli", "collector", "engine", "catalogs", "storage", "formats", "domain", "settings"},
     "cli": {
-        *("runs", "engine", "catalogs", "storage", "formats", "domain"),
+        *("collector", "engine", "catalogs", "storage", "formats", "domain"),
         *("settings", "lake", "report", "jobs"),
     },
     "__main__": {"cli"},
     "lakesweep_testing": {
-        *("runs", "engine", "catalogs", "storage", "formats", "domain"),
+        *("collector", "engine", "catalogs", "storage", "formats", "domain"),
         *("settings", "lake", "report", "cli"),
     },
 }
@@ -133,7 +133,7 @@ def _needed_modules(module: Path, names: set[str]) -> set[str]:
 
 
 def test_imports_follow_the_arrows() -> None:
-    """cli → runs → engine, catalogs → storage, formats → domain; lake → storage, formats, domain."""
+    """cli → collector → engine, catalogs → storage, formats → domain; lake → storage, formats, domain."""
     against = []
     for module in modules():
         folder = folder_of(module)
@@ -155,9 +155,9 @@ def test_reports_see_run_records_only() -> None:
         name
         for module in (SOURCE / "report").glob("*.py")
         for name, _ in imported_names(module)
-        if name.startswith("lakesweep.runs")
+        if name.startswith("lakesweep.collector")
     }
-    assert seen <= {"lakesweep.runs.record"}
+    assert seen <= {"lakesweep.collector.record"}
 
 
 def test_libraries_are_named_only_in_their_homes() -> None:
@@ -223,7 +223,8 @@ def test_no_module_outgrows_a_sitting() -> None:
 def test_workers_load_no_client_of_the_catalog() -> None:
     """Work functions run in many processes that start for one job: what they do not use is not loaded there."""
     names = [
-        f"lakesweep.runs.work.{path.stem}" for path in (SOURCE / "runs" / "work").glob("[a-z]*.py")
+        f"lakesweep.collector.work.{path.stem}"
+        for path in (SOURCE / "collector" / "work").glob("[a-z]*.py")
     ]
     program = (
         f"import sys, importlib\nfor name in {names!r}: importlib.import_module(name)\n"

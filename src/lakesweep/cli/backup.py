@@ -27,8 +27,8 @@ def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
 
     Give it again after it was stopped: what is there already is not copied twice.
     """
-    from lakesweep.runs.opening import named_mark, outside_target
-    from lakesweep.runs.saving import run_backup
+    from lakesweep.collector.lakefs.backup_restore import run_backup
+    from lakesweep.collector.lakefs.opening import named_mark, outside_target
 
     mark, target = named_mark(settings), outside_target(settings, to)
     asked = Asked(repo, flow="backup", mark_id=mark)

@@ -21,9 +21,9 @@ def demo() -> None:
     from lakesweep.cli.demo_acts import Acts
     from lakesweep.cli.demo_story import Story, StoryClock
     from lakesweep.cli.running import start_engine
+    from lakesweep.collector.lakefs.opening import open_client
     from lakesweep.engine.late import LateEngine
     from lakesweep.lake.server import LakeServer
-    from lakesweep.runs.opening import open_client
     from lakesweep.settings.load import load_settings
 
     began = time.monotonic()

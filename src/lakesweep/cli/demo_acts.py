@@ -10,18 +10,18 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.values import ObjectState
 from lakesweep.cli.demo_story import REPOSITORY, Story
 from lakesweep.cli.render import print_text
+from lakesweep.collector.lakefs.backup_restore import list_parts, run_backup, run_restore
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.opening import open_run, outside_target
+from lakesweep.collector.lakefs.paths import MarkId, mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.record import RunRecord
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.tables import read_mark
 from lakesweep.progress import human_bytes
 from lakesweep.report.text import run_text
-from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-from lakesweep.runs.context import RunContext
-from lakesweep.runs.opening import open_run, outside_target
-from lakesweep.runs.paths import MarkId, mark_folder
-from lakesweep.runs.record import RunRecord
-from lakesweep.runs.request import MarkRequest, SweepRequest
-from lakesweep.runs.saving import list_parts, run_backup, run_restore
 from lakesweep.settings.values import Settings
 
 __all__ = ["Acts"]

@@ -10,7 +10,7 @@ from lakesweep.cli.running import on_spark, start_engine
 from lakesweep.errors import StorageError
 
 if TYPE_CHECKING:
-    from lakesweep.runs.doctor import Check
+    from lakesweep.collector.lakefs.doctor import Check
     from lakesweep.settings.values import Settings
 
 __all__ = ["doctor"]
@@ -25,9 +25,9 @@ def doctor(repo: Repo, *, settings: Settings) -> None:
 
     Nothing is deleted but files of the doctor's own. Exit status 3 when a run could not work.
     """
+    from lakesweep.collector.lakefs.doctor import Verdict, examine
+    from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
-    from lakesweep.runs.doctor import Verdict, examine
-    from lakesweep.runs.opening import open_run
 
     is_json = settings.output.output == "json"
     checks: list[Check] = []

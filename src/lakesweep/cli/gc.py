@@ -22,8 +22,8 @@ def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     1,000 objects or 10 GiB that would delete more than --max-delete-share stops and prints its id. The properties
     spark.hadoop.lakefs.gc.do_mark, do_sweep and mark_id are honoured.
     """
-    from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-    from lakesweep.runs.opening import mark_request, named_mark, sweep_request
+    from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+    from lakesweep.collector.lakefs.opening import mark_request, named_mark, sweep_request
 
     collect = settings.collect
     marking = mark_request(settings, repo)

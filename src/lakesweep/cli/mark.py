@@ -20,8 +20,8 @@ def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
 
     The mark lies in _lakefs/retention/gc/addresses/mark_id=ID/ of the storage namespace, as Parquet.
     """
-    from lakesweep.runs.collect import run_mark
-    from lakesweep.runs.opening import mark_request
+    from lakesweep.collector.lakefs.collect import run_mark
+    from lakesweep.collector.lakefs.opening import mark_request
 
     refuse_switched_off(settings, mark=True)
     request = mark_request(settings, repo)

@@ -34,8 +34,8 @@ def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Se
     The objects read again through the server. They are as young as their restoration: a later run may collect them
     again, if they are still garbage by then.
     """
-    from lakesweep.runs.opening import named_mark, outside_target
-    from lakesweep.runs.saving import run_restore
+    from lakesweep.collector.lakefs.backup_restore import run_restore
+    from lakesweep.collector.lakefs.opening import named_mark, outside_target
 
     mark, backup = named_mark(settings), outside_target(settings, source)
     asked = Asked(repo, flow="restore", mark_id=mark)

@@ -37,8 +37,8 @@ def rules() -> None:
 @with_settings("server", "output")
 def show(repo: Repo, *, settings: Settings) -> None:
     """Print the rules. As JSON it is what `rules set` reads; null when there are none."""
-    from lakesweep.runs.context import repository_name
-    from lakesweep.runs.opening import open_client
+    from lakesweep.collector.lakefs.context import repository_name
+    from lakesweep.collector.lakefs.opening import open_client
 
     with open_client(settings) as client:
         _show(settings, client.rules(repository_name(repo)))
@@ -48,9 +48,9 @@ def show(repo: Repo, *, settings: Settings) -> None:
 @with_settings("server", "output")
 def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
     """Set the rules from JSON: {"default_retention_days": 21, "branches": [{"branch_id": "main", "retention_days": 28}]}."""
-    from lakesweep.runs.context import repository_name
-    from lakesweep.runs.opening import open_client
-    from lakesweep.runs.retention_rules import change_rules, parse_rules
+    from lakesweep.collector.lakefs.context import repository_name
+    from lakesweep.collector.lakefs.opening import open_client
+    from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules
 
     name = repository_name(repo)
     wanted = parse_rules(_read(file), "stdin" if file == "-" else file)
@@ -64,8 +64,8 @@ def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
 @with_settings("server", "output")
 def clear(repo: Repo, *, settings: Settings) -> None:
     """Remove the rules: nothing expires any more."""
-    from lakesweep.runs.context import repository_name
-    from lakesweep.runs.opening import open_client
+    from lakesweep.collector.lakefs.context import repository_name
+    from lakesweep.collector.lakefs.opening import open_client
 
     with open_client(settings) as client:
         client.delete_rules(repository_name(repo))
@@ -82,7 +82,7 @@ def _read(file: str) -> str:
 
 
 def _show(settings: Settings, rules: RetentionRules | None) -> None:
-    from lakesweep.runs.retention_rules import rules_document
+    from lakesweep.collector.lakefs.retention_rules import rules_document
 
     if settings.output.output == "json":
         print_json(rules_document(rules) if rules is not None else None)

@@ -14,11 +14,11 @@ from lakesweep.cli.render import print_json, print_text
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
+    from lakesweep.collector.lakefs.context import RunContext
+    from lakesweep.collector.phases import Phases
+    from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
     from lakesweep.progress import Progress
-    from lakesweep.runs.context import RunContext
-    from lakesweep.runs.phases import Phases
-    from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = [
@@ -65,8 +65,8 @@ def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
 
 def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], RunRecord]) -> None:
     """Run on a repository and print the record, also that of a run that fails: the error is raised again after it."""
+    from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
-    from lakesweep.runs.opening import open_run
 
     started_at = datetime.now(UTC)
     phases: Phases | None = None
@@ -87,8 +87,8 @@ def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], 
 @contextmanager
 def opened_run(settings: Settings, repo: str) -> Iterator[RunContext]:
     """A repository for commands that ask or remove little; Spark starts only if it is needed."""
+    from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
-    from lakesweep.runs.opening import open_run
 
     engine = LateEngine(lambda: start_engine(settings))
     with open_run(settings, repo, engine) as context:
@@ -133,7 +133,7 @@ def show_unfinished(
     started_at: datetime,
 ) -> None:
     """What is known of a run that failed; as text only where it came far enough to have numbers."""
-    from lakesweep.runs.unfinished import unfinished_record
+    from lakesweep.collector.unfinished import unfinished_record
 
     record = unfinished_record(
         asked.repository,

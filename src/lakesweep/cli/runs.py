@@ -30,8 +30,8 @@ def runs() -> None:
 @with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
 def list_all(repo: Repo, *, settings: Settings) -> None:
     """List the runs of a repository, the newest first."""
+    from lakesweep.collector.lakefs.history import DamagedRun, list_runs
     from lakesweep.report.text import runs_table
-    from lakesweep.runs.history import DamagedRun, list_runs
 
     with opened_run(settings, repo) as context:
         found = list_runs(context.store)
@@ -39,7 +39,7 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
     damaged = [run for run in found if isinstance(run, DamagedRun)]
     if settings.output.output == "json":
         document = {
-            "schema": "lakesweep.runs/1",
+            "schema": "lakesweep.collector/1",
             "repository": context.name,
             "runs": [record.as_json() for record in records],
             "damaged": [{"run_id": run.run_id, "reason": run.why} for run in damaged],
@@ -59,7 +59,7 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
 @with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
 def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Print the record of a run."""
-    from lakesweep.runs.history import load_run
+    from lakesweep.collector.lakefs.history import load_run
 
     with opened_run(settings, repo) as context:
         record = load_run(context.store, context.name, run_id)
@@ -74,8 +74,8 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 @on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""
-    from lakesweep.runs.collect import run_resume
-    from lakesweep.runs.opening import sweep_request
+    from lakesweep.collector.lakefs.collect import run_resume
+    from lakesweep.collector.lakefs.opening import sweep_request
 
     request = sweep_request(settings, repo)
     run_and_show(settings, Asked(repo), lambda context: run_resume(context, run_id, request))
@@ -88,8 +88,8 @@ runs_app.command("prune")(prune)
 @with_settings("server", "storage", "output", without=("keep_runs",))
 def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Remove a run's files and its mark. What the run deleted stays known."""
-    from lakesweep.runs.collect import held_lease
-    from lakesweep.runs.history import forget_run
+    from lakesweep.collector.lakefs.collect import held_lease
+    from lakesweep.collector.lakefs.history import forget_run
 
     with opened_run(settings, repo) as context, held_lease(context, "forget"):
         gone = forget_run(context.store, context.name, run_id)

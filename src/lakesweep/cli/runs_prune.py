@@ -25,8 +25,8 @@ def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
     Kept are the newest runs up to --keep-runs, unless they are older than 90 days; and always what the next optimised
     run builds on, sweeps that can be resumed, and marks that were backed up.
     """
-    from lakesweep.runs.collect import held_lease
-    from lakesweep.runs.pruning import prune_own_files
+    from lakesweep.collector.lakefs.collect import held_lease
+    from lakesweep.collector.lakefs.pruning import prune_own_files
 
     with opened_run(settings, repo) as context, held_lease(context, "prune"):
         pruned = prune_own_files(context, dry_run=dry_run)

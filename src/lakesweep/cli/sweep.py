@@ -24,8 +24,8 @@ def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     --mark-id names the mark, or the folder of a mark that an older client wrote
     (_lakefs/retention/gc/addresses/run_id=…/).
     """
-    from lakesweep.runs.collect import run_sweep
-    from lakesweep.runs.opening import named_mark, sweep_request
+    from lakesweep.collector.lakefs.collect import run_sweep
+    from lakesweep.collector.lakefs.opening import named_mark, sweep_request
 
     refuse_switched_off(settings, sweep=True)
     named, request = named_mark(settings), sweep_request(settings, repo)

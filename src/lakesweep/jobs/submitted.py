@@ -62,12 +62,12 @@ def _four(words: Sequence[str], usage: str) -> tuple[str, str, str, str]:
 
 
 def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> None:
+    from lakesweep.collector.lakefs.backup_restore import run_listed
+    from lakesweep.collector.lakefs.opening import outside_target
+    from lakesweep.collector.phases import Phases
     from lakesweep.engine.session import session_properties as properties_of
     from lakesweep.engine.session import submitted_session
     from lakesweep.engine.spark import SparkEngine
-    from lakesweep.runs.opening import outside_target
-    from lakesweep.runs.phases import Phases
-    from lakesweep.runs.saving import run_listed
     from lakesweep.settings.load import load_settings
 
     session = submitted_session()

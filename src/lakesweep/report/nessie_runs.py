@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.report.text import details, tree, whole_seconds
-from lakesweep.runs.record import RunRecord, RunStatus
 
 __all__ = ["DEFERRED_DELETES", "nessie_run_text"]
 

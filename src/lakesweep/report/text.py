@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.progress import human_bytes
-from lakesweep.runs.record import BACKUP, RESTORE, RunRecord, RunStatus
 
 __all__ = ["details", "run_text", "runs_table", "tree", "whole_seconds"]
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.collector.nessie.collected import CollectedNames, find_collected
+from lakesweep.collector.nessie.deletion import FileDeletion
+from lakesweep.collector.record import RunStatus
 from lakesweep.domain.location import Location
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.nessie.work.collected import CollectedNames, find_collected
-from lakesweep.runs.nessie.work.deletion import FileDeletion
-from lakesweep.runs.record import RunStatus
 from lakesweep.storage import StorageOptions, open_store
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.collector.nessie import clocks
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.record import RunRecord
 from lakesweep.domain.location import Location
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.nessie import clocks
-from lakesweep.runs.nessie.context import NessieContext
-from lakesweep.runs.record import RunRecord
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.clocks import store_time
 from lakesweep.storage.http_wire import Reply

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
+from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError, UnsafeToSweepError
-from lakesweep.runs.nessie import sweep as sweep_module
-from lakesweep.runs.nessie.context import SetFolder
-from lakesweep.runs.work.deleting import DELETED_SCHEMA
 from lakesweep_testing.iceberg_tables import IcebergTable
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.nessie_scene import NessieScene

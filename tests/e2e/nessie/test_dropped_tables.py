@@ -13,16 +13,16 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
+from lakesweep.collector.nessie.deletion import FileDeletion
+from lakesweep.collector.nessie.dropped import ListedTable, list_dropped
+from lakesweep.collector.nessie.folder_sums import FolderSum
+from lakesweep.collector.nessie.identify import Marked, mark_live
+from lakesweep.collector.nessie.requests import MarkRequest
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import MarkFacts
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.nessie.dropped import ListedTable, list_dropped
-from lakesweep.runs.nessie.mark import Marked, mark_live
-from lakesweep.runs.nessie.requests import MarkRequest
-from lakesweep.runs.nessie.work.deletion import FileDeletion
-from lakesweep.runs.nessie.work.folder_sums import FolderSum
-from lakesweep.runs.phases import Phases
-from lakesweep.runs.record import RunRecord, RunStatus
 from lakesweep_testing.fake_nessie import delta_table, table
 from lakesweep_testing.iceberg_tables import IcebergTable, Snapshot
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
@@ -388,7 +388,7 @@ class TestSecondLook:
         self, lake: Lake, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The blast radius counts dropped tables as any garbage."""
-        monkeypatch.setattr("lakesweep.runs.confirmation.SMALL_PLAN_OBJECTS", 1, raising=True)
+        monkeypatch.setattr("lakesweep.collector.guards.SMALL_PLAN_OBJECTS", 1, raising=True)
         lake.dropped()
         marked = lake.mark_dropped()
         before = lake.files()

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
 from lakesweep.errors import ConfigError
-from lakesweep.runs.nessie.mark import Marked
-from lakesweep.runs.record import RunStatus
 from lakesweep_testing.iceberg_tables import EQUALITY_DELETES
 from lakesweep_testing.nessie_scene import NessieScene
 

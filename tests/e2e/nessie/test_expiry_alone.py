@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
+from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.parts import read_part
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
-from lakesweep.runs.nessie.expire import expire
-from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.nessie.work.listing import FILE_SCHEMA
-from lakesweep.runs.work.deleting import DELETED_SCHEMA
-from lakesweep.runs.work.parts import read_part
 from lakesweep.storage import open_store
 from lakesweep_testing.fake_nessie import table
 from lakesweep_testing.inprocess import InProcessEngine

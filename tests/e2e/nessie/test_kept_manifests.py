@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from lakesweep.runs.nessie.context import SetFolder
-from lakesweep.runs.nessie.work.places import Lake, Unreadable
+from lakesweep.collector.nessie.context import SetFolder
+from lakesweep.collector.nessie.places import Lake, Unreadable
 from lakesweep_testing.nessie_scene import NessieScene
 
 

@@ -12,15 +12,15 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
+from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.deferred import delete_deferred
+from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus
 from lakesweep.domain.location import Location
-from lakesweep.runs.nessie import sweep as sweep_module
-from lakesweep.runs.nessie.context import NessieContext
-from lakesweep.runs.nessie.deferred import delete_deferred
-from lakesweep.runs.nessie.expire import expire
-from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.phases import Phases
-from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, ObjectStore, StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable

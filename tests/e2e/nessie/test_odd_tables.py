@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from lakesweep.collector.record import RunStatus
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.record import RunStatus
 from lakesweep_testing.iceberg_files import (
     ListedManifest,
     write_manifest,

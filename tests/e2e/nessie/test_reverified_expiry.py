@@ -9,6 +9,13 @@ from typing import Any
 
 import pytest
 
+from lakesweep.collector.lease import Lease
+from lakesweep.collector.nessie import expire as expire_module
+from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector.nessie.context import NessieContext, SetFolder
+from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.listing import Listed
+from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
@@ -18,13 +25,6 @@ from lakesweep.errors import (
     StorageError,
     UnsafeToSweepError,
 )
-from lakesweep.runs.lease import Lease
-from lakesweep.runs.nessie import expire as expire_module
-from lakesweep.runs.nessie import sweep as sweep_module
-from lakesweep.runs.nessie.context import NessieContext, SetFolder
-from lakesweep.runs.nessie.listing import Listed
-from lakesweep.runs.nessie.mark import Marked
-from lakesweep.runs.record import RunStatus
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_walk
 from lakesweep.storage import local as local_storage
 from lakesweep_testing.iceberg_tables import Snapshot

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from lakesweep.collector.nessie.deferred import delete_deferred
+from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.record import RunRecord
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.runs.nessie.deferred import delete_deferred
-from lakesweep.runs.nessie.expire import expire
-from lakesweep.runs.nessie.mark import Marked
-from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.record import RunRecord
 from lakesweep_testing.fake_nessie import FakeNessie
 from lakesweep_testing.nessie_scene import NessieScene
 

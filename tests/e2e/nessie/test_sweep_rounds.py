@@ -10,15 +10,15 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA, Chunk
+from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector.nessie.context import SetFolder
+from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError, PartlySweptError, UnsafeToSweepError
-from lakesweep.runs.nessie import sweep as sweep_module
-from lakesweep.runs.nessie.context import SetFolder
-from lakesweep.runs.nessie.expire import expire
-from lakesweep.runs.nessie.mark import Marked
-from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.record import RunRecord, RunStatus
-from lakesweep.runs.work.deleting import DELETED_SCHEMA, Chunk
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.nessie_scene import NessieScene

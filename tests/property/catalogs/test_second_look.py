@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.collector.nessie.catalog_now import CatalogNow
+from lakesweep.collector.nessie.identify import mark_live
+from lakesweep.collector.nessie.live_files import LiveFiles
+from lakesweep.collector.nessie.requests import MarkRequest
+from lakesweep.collector.phases import Phases
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import LiveSetId
-from lakesweep.runs.nessie.catalog_now import CatalogNow
-from lakesweep.runs.nessie.live_files import LiveFiles
-from lakesweep.runs.nessie.mark import mark_live
-from lakesweep.runs.nessie.requests import MarkRequest
-from lakesweep.runs.phases import Phases
 from lakesweep_testing.fake_nessie import FakeNessie
 from lakesweep_testing.nessie_histories import write_random_history
 

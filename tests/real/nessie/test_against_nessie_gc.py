@@ -14,8 +14,8 @@ import psycopg
 import pytest
 
 from lakesweep.catalogs.nessie.live_sets import open_live_sets
+from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.domain.live_sets import LiveSetId
-from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.nessie_walk import Cutoff, CutoffRules, NessieWalk
 from lakesweep_testing.nessie_writer import NessieWriter

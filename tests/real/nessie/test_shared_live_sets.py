@@ -17,8 +17,8 @@ import pytest
 import sqlalchemy as sa
 
 from lakesweep.catalogs.nessie.live_sets import open_live_sets
+from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.domain.live_sets import LiveSetId
-from lakesweep.runs.nessie.requests import ExpireRequest
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.iceberg_tables import IcebergTable
 from lakesweep_testing.nessie_contents import table

@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.engine.tasks import Engine
-from lakesweep.runs.context import RunContext, open_repository
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.servers import MinIOServer, RealLakeFS

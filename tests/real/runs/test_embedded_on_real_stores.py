@@ -14,16 +14,16 @@ import httpx
 import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest
+from lakesweep.collector.record import RunStatus
+from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
-from lakesweep.runs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.runs.context import RunContext, open_repository
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import Flow, MarkRequest, SweepRequest
-from lakesweep.runs.saving import run_backup, run_restore
-from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import assert_adds_up

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.collect import run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.record import RunStatus
+from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
-from lakesweep.runs.collect import run_mark, run_sweep
-from lakesweep.runs.context import RunContext
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import MarkRequest, SweepRequest
-from lakesweep.runs.saving import run_backup, run_restore
-from lakesweep.runs.work.target import Target
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.scene import assert_adds_up
 from lakesweep_testing.servers import AzuriteServer

@@ -11,11 +11,11 @@ import httpx
 import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.record import RunStatus
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-from lakesweep.runs.context import RunContext, open_repository
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.servers import MinIOServer, RealLakeFS
@@ -155,7 +155,7 @@ def test_reuploads_in_a_crowd_of_one_size_are_found_by_pages(
 ) -> None:
     """Pages of the branch's listing, staged entries in between, and names whose order depends on how they are encoded."""
     # It is not canaries who should find them.
-    monkeypatch.setattr("lakesweep.runs.canaries._CANARIES", 2)
+    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 2)
     user = new_user()
     letters = ("a", "z", "é", "\uff5e", "\U0001f600")
     paths = [f"{letter}/{number:03d} %2f+?" for letter in letters for number in range(12)]

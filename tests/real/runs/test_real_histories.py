@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.catalogs.lakefs.graph import read_commit_graph
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.paths import MarkId, mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.record import RunStatus
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import Engine
 from lakesweep.formats.tables import read_mark
-from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-from lakesweep.runs.context import RunContext
-from lakesweep.runs.paths import MarkId, mark_folder
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep_testing.histories import (
     RandomHistory,
     addresses_read_by,

@@ -10,11 +10,11 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.record import RunStatus
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.runs.collect import run_gc, run_mark, run_sweep
-from lakesweep.runs.context import RunContext
-from lakesweep.runs.record import RunStatus
-from lakesweep.runs.request import MarkRequest, SweepRequest, What
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.s3.client import s3_client
 from lakesweep_testing.servers import MinIOServer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.runs.context import RunContext
+from lakesweep.collector.lakefs.context import RunContext
 from lakesweep_testing.servers import MinIOServer, RealLakeFS, SparkMaster, SparkWorker
 from lakesweep_testing.user import User
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 OpenRun = Callable[..., RunContext]
 EACH = 30
-RUNS = "_lakefs/retention/gc/lakesweep/runs/"
+RUNS = "_lakefs/retention/gc/lakesweep/collector/"
 
 
 @pytest.fixture(scope="module")

@@ -219,7 +219,7 @@ def test_a_bug_in_a_run_leaves_its_record_on_stdout(
     def panic(*_: object) -> None:
         raise Panic("index out of bounds")
 
-    monkeypatch.setattr("lakesweep.runs.opening.open_run", panic)
+    monkeypatch.setattr("lakesweep.collector.lakefs.opening.open_run", panic)
     monkeypatch.setenv("LAKESWEEP_SECRET_ACCESS_KEY", "hush-hush")
     words = [
         "gc",

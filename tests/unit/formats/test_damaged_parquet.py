@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.parts import PartWriter, read_addresses, read_part
 from lakesweep.domain.location import Location
 from lakesweep.errors import FormatError
 from lakesweep.formats.tables import (
@@ -22,8 +24,6 @@ from lakesweep.formats.tables import (
 )
 from lakesweep.formats.xid import new_descending_xid, new_xid
 from lakesweep.lake.collection.uncommitted_file import UncommittedFile
-from lakesweep.runs.work.listing import CANDIDATE_SCHEMA
-from lakesweep.runs.work.parts import PartWriter, read_addresses, read_part
 from lakesweep.storage import open_store
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.report.nessie_runs import DEFERRED_DELETES, nessie_run_text
-from lakesweep.runs.record import RunRecord, RunStatus
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 RECORD = RunRecord(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lakesweep.collector.record import BACKUP, Phase, RunRecord, RunStatus
 from lakesweep.report.text import run_text, runs_table
-from lakesweep.runs.record import BACKUP, Phase, RunRecord, RunStatus
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 

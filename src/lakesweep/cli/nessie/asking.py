@@ -26,7 +26,7 @@ from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-    from lakesweep.runs.nessie.requests import ExpireRequest, MarkRequest
+    from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
 
 __all__ = [
     "deferred_request",
@@ -53,7 +53,7 @@ def mark_request(given: Given, *, collects_dropped: bool | None = None) -> MarkR
 
     Whether it collects dropped tables is `--collect-dropped`'s to say, where `collects_dropped` does not.
     """
-    from lakesweep.runs.nessie.requests import MarkRequest
+    from lakesweep.collector.nessie.requests import MarkRequest
 
     reference_time = given.read("cutoff_ref_time", zoned_time) or datetime.now(UTC)
     default = given.must_read("default_cutoff", str.strip)
@@ -80,7 +80,7 @@ def expire_request(
     given: Given, live_set_id: LiveSetId, *, defer: bool, is_in_memory: bool = False
 ) -> ExpireRequest:
     """What the options ask of a sweep of that live set."""
-    from lakesweep.runs.nessie.requests import ExpireRequest
+    from lakesweep.collector.nessie.requests import ExpireRequest
 
     _check_reverifying(given)
     _check_sweep_options(given)
@@ -101,7 +101,7 @@ def expire_request(
 
 def deferred_request(given: Given, live_set_id: LiveSetId) -> ExpireRequest:
     """What the options ask of the deletion of recorded files."""
-    from lakesweep.runs.nessie.requests import ExpireRequest
+    from lakesweep.collector.nessie.requests import ExpireRequest
 
     _check_reverifying(given)
     return ExpireRequest(

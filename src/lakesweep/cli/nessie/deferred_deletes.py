@@ -43,7 +43,7 @@ def deferred_deletes(*, given: Given, settings: Settings) -> None:
     is younger than the grace period. Nessie is asked again where the mark found it (--uri, --no-reverify), and what
     became live since the mark is kept. A second run says what was gone already.
     """
-    from lakesweep.runs.nessie.deferred import delete_deferred
+    from lakesweep.collector.nessie.deferred import delete_deferred
 
     shown_zone(given)
     database, live_set_id = chosen_database(given), named_live_set(given)

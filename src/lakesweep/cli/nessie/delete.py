@@ -24,8 +24,8 @@ def delete(*, given: Given, settings: Settings) -> None:
     It goes from the database, whatever its status, with what lakesweep keeps of it in its work location: that of its
     last expiry, unless --work-location names another.
     """
+    from lakesweep.collector.nessie.set_files import delete_set
     from lakesweep.report.live_sets import live_set_json, live_set_table
-    from lakesweep.runs.nessie.set_files import delete_set
     from lakesweep.storage import open_store
 
     zone = shown_zone(given)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from lakesweep.cli.nessie.parsing import ShownZone
-    from lakesweep.runs.nessie.dropped import DroppedList, ListedTable
+    from lakesweep.collector.nessie.dropped import DroppedList, ListedTable
     from lakesweep.settings.values import Settings
 
 __all__ = ["dropped"]
@@ -37,7 +37,7 @@ def dropped(*, given: Given, settings: Settings) -> None:
     and age lie in their locations, by the store. It says whether --collect-dropped would collect them now, and why not.
     Nothing is deleted or stored.
     """
-    from lakesweep.runs.nessie.dropped import list_dropped
+    from lakesweep.collector.nessie.dropped import list_dropped
 
     zone = shown_zone(given)
     request = mark_request(given, collects_dropped=True)

@@ -20,8 +20,8 @@ from lakesweep.domain.live_sets import LiveSetStatus
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
-    from lakesweep.runs.nessie.context import NessieContext
-    from lakesweep.runs.nessie.requests import ExpireRequest
+    from lakesweep.collector.nessie.context import NessieContext
+    from lakesweep.collector.nessie.requests import ExpireRequest
     from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = ["expire", "expire_and_show"]
@@ -82,7 +82,7 @@ def expire_and_show(
     client: NessieClient | None,
 ) -> None:
     """Run the sweep and print its record, with nessie-gc's own line at the end."""
-    from lakesweep.runs.nessie.expire import expire as run_expire
+    from lakesweep.collector.nessie.expire import expire as run_expire
 
     record = run_expire(context, request, client)
 

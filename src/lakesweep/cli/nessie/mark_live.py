@@ -20,9 +20,9 @@ from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-    from lakesweep.runs.nessie.mark import Marked
-    from lakesweep.runs.nessie.requests import MarkRequest
-    from lakesweep.runs.phases import Phases
+    from lakesweep.collector.nessie.identify import Marked
+    from lakesweep.collector.nessie.requests import MarkRequest
+    from lakesweep.collector.phases import Phases
     from lakesweep.settings.values import Settings
 
 __all__ = ["mark_into", "mark_live", "marked_lines"]
@@ -37,7 +37,7 @@ def mark_live(*, given: Given, settings: Settings) -> None:
     All branches and tags of Nessie are walked, each back to its cut-off. Nessie is only read, and the data lake is
     not looked at. The result is a new live set in the database, for `expire`.
     """
-    from lakesweep.runs.phases import Phases
+    from lakesweep.collector.phases import Phases
 
     shown_zone(given)  # a wrong zone is an error here too
     database = chosen_database(given, may_drop=True)
@@ -70,7 +70,7 @@ def mark_into(
     phases: Phases,
 ) -> Marked:
     """Mark, and leave the new live set's id in its file."""
-    from lakesweep.runs.nessie.mark import mark_live as mark
+    from lakesweep.collector.nessie.identify import mark_live as mark
 
     id_file.prepare()
     marked = mark(client, live_sets, request, phases)

@@ -14,11 +14,11 @@ from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+    from lakesweep.collector.nessie.context import NessieContext
+    from lakesweep.collector.phases import Phases
+    from lakesweep.collector.record import RunRecord
     from lakesweep.domain.location import Location
     from lakesweep.engine.tasks import Engine
-    from lakesweep.runs.nessie.context import NessieContext
-    from lakesweep.runs.phases import Phases
-    from lakesweep.runs.record import RunRecord
     from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = ["Begun", "failure_shown", "opened_context", "run_seconds", "show_result"]
@@ -29,8 +29,8 @@ def opened_context(
     settings: Settings, live_sets: LiveSetStore, work: Location, collected: Location | None = None
 ) -> Iterator[NessieContext]:
     """Everything that a run on a live set needs; `collected` is where the record of collected files lies."""
-    from lakesweep.runs.nessie.context import NessieContext
-    from lakesweep.runs.phases import Phases
+    from lakesweep.collector.nessie.context import NessieContext
+    from lakesweep.collector.phases import Phases
 
     phases = Phases("nessie", shown_bars(settings.output))
     with _opened_engine(settings, phases) as engine:
@@ -79,7 +79,7 @@ class Begun:
 @contextmanager
 def failure_shown(output: OutputSettings, live_set_id: str = "") -> Iterator[Begun]:
     """Print the record of a run that fails in the block; as text only where it came far enough to have numbers."""
-    from lakesweep.runs.unfinished import unfinished_record
+    from lakesweep.collector.unfinished import unfinished_record
 
     begun = Begun(live_set_id)
     started_at = datetime.now(UTC)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from lakesweep.cli.main import run
-from lakesweep.runs.nessie.context import NessieContext
-from lakesweep.runs.nessie.requests import ExpireRequest
-from lakesweep.runs.record import RunRecord, RunStatus
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep_testing.inprocess import InProcessEngine
 
 PREFIXES = ("LAKESWEEP_", "LAKECTL_", "NESSIE_", "AWS_", "AZURE_", "GOOGLE_", "XDG_")
@@ -100,8 +100,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     noted = Asked()
     engine = InProcessEngine()
     monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *words: engine)
-    monkeypatch.setattr("lakesweep.runs.nessie.expire.expire", noted.answer)
-    monkeypatch.setattr("lakesweep.runs.nessie.deferred.delete_deferred", noted.answer)
+    monkeypatch.setattr("lakesweep.collector.nessie.expire.expire", noted.answer)
+    monkeypatch.setattr("lakesweep.collector.nessie.deferred.delete_deferred", noted.answer)
     return noted
 
 

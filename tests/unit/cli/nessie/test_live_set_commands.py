@@ -12,6 +12,7 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.collector.lease import Lease
 from lakesweep.domain.live_sets import (
     ContentKind,
     ContentReference,
@@ -21,7 +22,6 @@ from lakesweep.domain.live_sets import (
     new_live_set_id,
 )
 from lakesweep.domain.location import Location
-from lakesweep.runs.lease import Lease
 from lakesweep.storage import StorageOptions, open_store
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 123000, tzinfo=UTC)

@@ -284,7 +284,7 @@ def test_a_run_that_fails_exits_with_its_status(
     def fail(*arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr("lakesweep.runs.nessie.expire.expire", fail)
+    monkeypatch.setattr("lakesweep.collector.nessie.expire.expire", fail)
     record = json.loads(shell("expire", *words, "--output", "json", status=status))
     assert record["status"] == word
     assert record["reason"] == error.message

@@ -1,0 +1,261 @@
+"""Copy the objects that a mark names from one store to another, and verify each copy by size and content."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import cast
+
+import pyarrow as pa
+
+from lakesweep.collector.copies.lookups import Known, look_up
+from lakesweep.collector.parts import sum_of, written_parts
+from lakesweep.collector.target import Target
+from lakesweep.domain.addresses import is_candidate
+from lakesweep.errors import StorageError
+from lakesweep.formats.tables import read_mark
+from lakesweep.storage import Crew, ObjectInfo, ObjectStore
+from lakesweep.storage.parallel import ordered_parallel
+
+logger = logging.getLogger(__name__)
+
+COPIED_SCHEMA = pa.schema(
+    [
+        pa.field("chunk", pa.string()),
+        pa.field("outcome", pa.string()),
+        pa.field("objects", pa.int64()),
+        pa.field("bytes", pa.int64()),
+        pa.field("example", pa.string()),
+        pa.field(
+            "written", pa.string()
+        ),  # parts of the rows with this outcome: "key rows bytes" lines
+    ]
+)
+
+COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
+    "copied",
+    "already_there",
+    "missing",
+    "failed",
+    "protected",
+)
+VERIFIED = frozenset({COPIED, ALREADY_THERE})
+
+# What became of an object, and why.
+Outcome = tuple[str, str]
+
+_IN_FLIGHT = 32
+# The etag of an object written in one piece; anything else (parts, encryption, other stores) says nothing of content.
+_MD5 = re.compile(r'"?[0-9a-f]{32}"?')
+
+
+@dataclass(frozen=True, slots=True)
+class CopyChunk:
+    """Some rows of a part of a mark."""
+
+    part: str
+    start: int
+    rows: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.part}:{self.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRoad:
+    """From where to where. `marks` holds the parts to read; lists of what was verified go to `folder` in `work`."""
+
+    marks: Target
+    source: Target
+    target: Target
+    work: Target
+    folder: str
+    is_target_empty: bool = False  # when the copying began; what is there since then is ours
+
+
+def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.RecordBatch]:
+    """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
+    marks, source, target = road.marks.open(), road.source.open(), road.target.open()
+    with Crew(_IN_FLIGHT) as copiers, Crew(_IN_FLIGHT) as askers:
+        copier = _Copier(source, target, copiers, askers, is_target_empty=road.is_target_empty)
+        # While a chunk is copied, the next is looked up and the one before it verified; two are copied at a time, so
+        # that no connection waits for the last and largest objects of a chunk.
+        looked_up = _in_turn(copier.look_up, _batches(marks, chunks), 1)
+        copied = _in_turn(copier.copy, looked_up, 2)
+        for batch in _in_turn(copier.verify, copied, 1):
+            yield _summary(road, batch)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A chunk on its way: what became of its objects so far, and those that are still to be copied or verified."""
+
+    chunk: CopyChunk
+    rows: pa.Table
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    originals: Sequence[ObjectInfo] = ()
+    before: Mapping[str, Known] = field(default_factory=dict)
+
+    @property
+    def addresses(self) -> list[str]:
+        return cast(list[str], self.rows.column("address").to_pylist())
+
+
+def _batches(marks: ObjectStore, chunks: Iterator[CopyChunk]) -> Iterator[_Batch]:
+    # Chunks of one part come one after the other, and it may be large.
+    for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
+        rows = read_mark(marks.read(part))
+        for chunk in its_chunks:
+            yield _Batch(chunk, rows.slice(chunk.start, chunk.rows))
+
+
+def _in_turn(
+    step: Callable[[_Batch], _Batch], batches: Iterator[_Batch], at_a_time: int
+) -> Iterator[_Batch]:
+    return (done for _, done in ordered_parallel(step, batches, at_a_time))
+
+
+class _Copier:
+    """Copies objects under the same address, unless the same content is there already."""
+
+    def __init__(
+        self,
+        source: ObjectStore,
+        target: ObjectStore,
+        copiers: Crew,
+        askers: Crew,
+        *,
+        is_target_empty: bool,
+    ) -> None:
+        self._source, self._target = source, target
+        self._copiers, self._askers = copiers, askers
+        self._is_target_empty = is_target_empty
+
+    def look_up(self, batch: _Batch) -> _Batch:
+        """What there is to copy, and what is at its place already."""
+        outcomes: dict[str, Outcome] = {}
+        sane = []
+        for address in batch.addresses:
+            if is_candidate(address, root_names=True):
+                sane.append(address)
+            else:
+                outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"
+        originals: list[ObjectInfo] = []
+        known = look_up(self._source, sane, self._askers, trust_absence=False)
+        for address, original in known.items():
+            if isinstance(original, ObjectInfo):
+                originals.append(original)
+            elif original is None:
+                outcomes[address] = MISSING, "not in the source"
+            else:
+                outcomes[address] = FAILED, original.message
+        keys = [original.key for original in originals]
+        before: dict[str, Known] = dict.fromkeys(keys)
+        # Another attempt of this task may have been here; to copy again what it copied does no harm.
+        if not self._is_target_empty:
+            before = look_up(self._target, keys, self._askers, trust_absence=True)
+        return replace(batch, outcomes=outcomes, originals=originals, before=before)
+
+    def copy(self, batch: _Batch) -> _Batch:
+        """What could be copied is left to verify."""
+        tried = self._copiers.each(lambda o: self._tried(o, batch.before[o.key]), batch.originals)
+        outcomes = dict(zip((o.key for o in batch.originals), tried, strict=True))
+        copied = [o for o in batch.originals if outcomes[o.key] == (COPIED, "")]
+        return replace(batch, outcomes=batch.outcomes | outcomes, originals=copied)
+
+    def verify(self, batch: _Batch) -> _Batch:
+        """The store is asked again what it has now: that it answered a copy with a success is not enough."""
+        keys = [original.key for original in batch.originals]
+        after = look_up(self._target, keys, self._askers, trust_absence=False)
+        verified = self._askers.each(lambda o: self._verified(o, after[o.key]), batch.originals)
+        outcomes = dict(zip(keys, verified, strict=True))
+        return replace(batch, outcomes=batch.outcomes | outcomes, originals=())
+
+    def _tried(self, original: ObjectInfo, before: Known) -> Outcome:
+        """COPIED where a copy was made, which is still to be verified."""
+        try:
+            if isinstance(before, StorageError):
+                return FAILED, before.message
+            if before is not None:
+                if _is_same(self._source, original, self._target, before):
+                    return ALREADY_THERE, ""
+                # Addresses are never written twice, so other content under this name is not ours to replace.
+                return FAILED, "other content is there under this address"
+        except StorageError as error:
+            return FAILED, error.message
+        try:
+            self._target.copy_from(self._source, original.key, original.key)
+        except StorageError as error:
+            _remove_if_bad(self._source, original, self._target)
+            return FAILED, error.message
+        return COPIED, ""
+
+    def _verified(self, original: ObjectInfo, copy: Known) -> Outcome:
+        why = "the copy differs from the original"
+        try:
+            if isinstance(copy, StorageError):
+                why = copy.message
+            elif copy is None:
+                why = "the copy is not there"
+            elif _is_same(self._source, original, self._target, copy):
+                return COPIED, ""
+        except StorageError as error:
+            why = error.message
+        _remove_if_bad(self._source, original, self._target)
+        return FAILED, why
+
+
+def _remove_if_bad(source: ObjectStore, original: ObjectInfo, target: ObjectStore) -> None:
+    """There was nothing before, so what differs is ours, and would stand in the way of the next try.
+
+    Only what is seen to differ goes: another attempt of the same task may have made a good copy meanwhile.
+    """
+    try:
+        there = target.find(original.key)
+        if there is not None and not _is_same(source, original, target, there):
+            target.delete_many([original.key])
+    except StorageError as error:
+        logger.warning("a copy of %s that failed was left as it is: %s", original.key, error)
+
+
+def _is_same(
+    source: ObjectStore, original: ObjectInfo, target: ObjectStore, copy: ObjectInfo
+) -> bool:
+    if original.size != copy.size:
+        return False
+    etags = (original.etag or "", copy.etag or "")
+    if all(_MD5.fullmatch(etag) for etag in etags) and source.root.kind == target.root.kind:
+        return etags[0].strip('"') == etags[1].strip('"')
+    return _digest(source, original.key) == _digest(target, copy.key)
+
+
+def _digest(store: ObjectStore, key: str) -> bytes:
+    digest = hashlib.blake2b()
+    for chunk in store.read_stream(key):
+        digest.update(chunk)
+    return digest.digest()
+
+
+def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
+    addresses = batch.addresses
+    outcomes = [batch.outcomes[address] for address in addresses]
+    summary = []
+    for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):
+        mine = [number for number, (found, _) in enumerate(outcomes) if found == outcome]
+        some = batch.rows.take(pa.array(mine, pa.int64()))
+        summary.append(
+            {
+                "chunk": batch.chunk.name,
+                "outcome": outcome,
+                "objects": len(mine),
+                "bytes": sum_of(some, "size_bytes"),
+                "example": f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip(),
+                "written": written_parts(road.work.open(), road.folder, outcome, some),
+            }
+        )
+    return pa.RecordBatch.from_pylist(summary, schema=COPIED_SCHEMA)

@@ -1,0 +1,123 @@
+"""Backup and restore of what a mark names: any store to any store, verified, resumable by running it again."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from lakesweep.collector.copies.copier import (
+    COPIED_SCHEMA,
+    MISSING,
+    VERIFIED,
+    CopyChunk,
+    CopyRoad,
+    copy_chunks,
+)
+from lakesweep.collector.copies.lookups import NEIGHBOURS
+from lakesweep.collector.copies.order import in_order
+from lakesweep.collector.judge.account import parse_parts
+from lakesweep.collector.parts import Part
+from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Engine, Scatter, tasks_for
+from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
+from lakesweep.storage import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+_MOST_ROWS_PER_CHUNK = 2 * NEIGHBOURS
+_FEWEST_ROWS_PER_CHUNK = 200
+_CHUNKS_PER_SLOT = 4
+_MOST_TASKS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What became of the objects: tallies by outcome, one example each, and the rows in parts.
+
+    Verified rows may be deleted or count as restored, missing ones are recorded as gone, the unverified stay as they are.
+    """
+
+    tallies: dict[str, Tally]
+    examples: dict[str, str]
+    verified: list[Part]
+    missing: list[Part]
+    unverified: list[Part]
+
+    def tally(self, *outcomes: str) -> Tally:
+        """Objects and bytes of these outcomes."""
+        return sum((self.tallies.get(outcome, Tally()) for outcome in outcomes), Tally())
+
+    @property
+    def failed(self) -> Tally:
+        """Objects that are in the source and whose copy could not be verified."""
+        return self.tally(*(o for o in self.tallies if o not in VERIFIED and o != MISSING))
+
+    @property
+    def why_failed(self) -> str:
+        """One example for each way of failing."""
+        return "; ".join(
+            f"{outcome}: {example}"
+            for outcome, example in self.examples.items()
+            if outcome not in VERIFIED and outcome != MISSING
+        )
+
+
+def refuse_inside(namespace: Location, other: Location) -> None:
+    """A backup inside the namespace would be listed, and one around it could swallow it."""
+    if namespace.contains(other) or other.contains(namespace):
+        raise ConfigError(
+            f"{other.uri} overlaps the storage namespace {namespace.uri}. Nothing was copied. Choose a location outside it.",
+            kind="backup-inside-namespace",
+        )
+
+
+def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
+    """Copy every object that the parts name."""
+    asked = sum(part.rows for part in parts)
+    marks, parts = in_order(engine, road.marks, road.work, road.folder, parts)
+    road = replace(road, marks=marks, is_target_empty=_is_empty(road.target.open()))
+    # Few objects are spread over all slots, many are not held in one task's memory.
+    size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))
+    size = min(max(size, _FEWEST_ROWS_PER_CHUNK), _MOST_ROWS_PER_CHUNK)
+    chunks = [
+        CopyChunk(part.key, start, min(size, part.rows - start))
+        for part in parts
+        for start in range(0, part.rows, size)
+    ]
+    tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS, waves=4)
+    # Neighbours go to one task, so that it reads their part once.
+    task_of = [number * tasks // len(chunks) for number in range(len(chunks))]
+    scatter = Scatter(chunks, partial(copy_chunks, road), COPIED_SCHEMA, tasks, task_of)
+    tallies: dict[str, Tally] = {}
+    examples: dict[str, str] = {}
+    verified: list[Part] = []
+    missing: list[Part] = []
+    unverified: list[Part] = []
+    for row in engine.collect(scatter).to_pylist():
+        outcome = row["outcome"]
+        tallies[outcome] = tallies.get(outcome, Tally()) + Tally(row["objects"], row["bytes"])
+        examples.setdefault(outcome, row["example"])
+        parts_of = (
+            verified if outcome in VERIFIED else missing if outcome == MISSING else unverified
+        )
+        parts_of.extend(parse_parts(row["written"]))
+    copied = Copied(tallies, examples, verified, missing, unverified)
+    seen = sum(t.objects for t in tallies.values())
+    sure = copied.tally(*VERIFIED).objects
+    if asked != seen or sure != sum(part.rows for part in verified):
+        raise UnsafeToSweepError(
+            f"{asked} objects were to be copied, {seen} have an outcome, {sure} are verified. Nothing was deleted. Run again.",
+            kind="not-conserved",
+        )
+    return copied
+
+
+def _is_empty(store: ObjectStore) -> bool:
+    try:
+        return store.first_key() is None
+    except StorageError:
+        return False  # Nobody knows; what becomes of each copy is told by its own requests.

@@ -1,0 +1,1 @@
+"""The judge: candidates meet references, every one of them once, and the account that proves it."""

@@ -1,0 +1,64 @@
+"""What the driver does with the rows of a meeting: sums, streams of counts, written parts, and doubt when they disagree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from lakesweep.collector.parts import Part
+from lakesweep.errors import UnsafeToSweepError
+
+
+def sums_of(met: pa.Table) -> dict[str, int]:
+    """The sum of every column of numbers."""
+    return {
+        field.name: sum(met.column(field.name).to_pylist())
+        for field in met.schema
+        if field.type == pa.int64()
+    }
+
+
+def counts_in(met: pa.Table, column: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    """The counts that tasks sent along with their cells, as rows."""
+    rows: list[dict[str, Any]] = []
+    for blob in met.column(column).to_pylist():
+        with pa.ipc.open_stream(blob) as reader:
+            for batch in reader:
+                rows.extend(batch.cast(schema).to_pylist())
+    return rows
+
+
+def parts_in(met: pa.Table, column: str) -> list[Part]:
+    """The parts that meetings wrote."""
+    return [part for text in met.column(column).to_pylist() for part in parse_parts(text)]
+
+
+def parse_parts(text: str) -> list[Part]:
+    """Parts as work functions name them: a line each, "key rows bytes"."""
+    parts = []
+    for line in filter(None, text.split("\n")):
+        key, rows, size = line.rsplit(" ", 2)
+        parts.append(Part(key, int(rows), int(size)))
+    return parts
+
+
+def check_once(what: str, seen: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse unless every wanted item was seen exactly once, and no other."""
+    missing = Counter(wanted)
+    missing.subtract(Counter(seen))
+    wrong = [name for name, left in missing.items() if left]
+    if wrong:
+        raise doubt(
+            f"{len(wrong)} {what} items were not counted exactly once, the first: {wrong[0]}"
+        )
+
+
+def doubt(what: str) -> UnsafeToSweepError:
+    """The error for numbers that disagree."""
+    return UnsafeToSweepError(
+        f"The numbers do not add up: {what}. Nothing was deleted. Run again; if it happens twice, report it.",
+        kind="not-conserved",
+    )

@@ -1,0 +1,122 @@
+"""Marks of older clients, named by their path: taken over as marks of ours, so that a sweep re-verifies every row."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+import pyarrow as pa
+
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.paths import GC, MarkId, RunFolder, RunId, mark_folder
+from lakesweep.collector.lakefs.request import What
+from lakesweep.collector.parts import PartWriter
+from lakesweep.collector.plan import Plan, mark_is_finished, save_plan, write_mark
+from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.domain.cutoff import Cutoff
+from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Tally
+from lakesweep.errors import ConfigError
+from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+
+_OWN_MARK = re.compile(rf"{re.escape(GC)}addresses/mark_id=([A-Za-z0-9_-]{{1,128}})/")
+
+
+def is_path(mark: str) -> bool:
+    """Whether a user's `--mark-id` names a folder and not a mark."""
+    return "/" in mark
+
+
+def folder_of(context: RunContext, path: str) -> str:
+    """The folder inside the namespace that a path or URI names, ending in "/"."""
+    if ":" in path.split("/", 1)[0]:
+        location = Location.parse(path, namespace_root=context.target.namespace_root)
+        relative = context.target.namespace.relative(location)
+    else:
+        relative = path.strip("/")
+    if relative is None or not relative.startswith(GC.rstrip("/")):
+        raise ConfigError(
+            f"{path} is not a folder below {GC} of {context.name} ({context.target.namespace.uri}), where marks lie. "
+            "Nothing was deleted.",
+            kind="bad-mark-path",
+        )
+    return relative.rstrip("/") + "/"
+
+
+def own_mark(context: RunContext, folder: str) -> MarkId | None:
+    """The mark of ours that lies in the folder; None when an older client wrote it, or nobody."""
+    match = _OWN_MARK.fullmatch(folder)
+    if match is None:
+        return None
+    mark_id = MarkId(match[1])
+    return mark_id if mark_is_finished(context.store, mark_id) else None
+
+
+def adopted_id(folder: str) -> MarkId:
+    """The mark id under which a folder is taken over: always the same for one folder."""
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.rstrip("/").rsplit("/", 1)[-1])[:80]
+    return MarkId(f"adopted-{name}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}")
+
+
+def adopt_mark(context: RunContext, folder: str, cutoff: Cutoff) -> Plan:
+    """Copy the addresses into a mark of ours. Only addresses are believed: age and size are asked of the store.
+
+    The share of the lake that such a mark would delete is not known, so one of more than 1,000 objects or 10 GiB has to
+    be confirmed by its plan id.
+    """
+    mark_id = adopted_id(folder)
+    run_id = RunId(mark_id)
+    writer = PartWriter(context.store, RunFolder(run_id).verdicts, "adopted", MARK_SCHEMA)
+    found = False
+    for key in context.store.keys(folder):
+        if key.endswith(".parquet"):
+            found = True
+            for rows in _addresses_only(read_mark(context.store.read(key))).to_batches():
+                writer.add(rows)
+    if not found:
+        raise ConfigError(
+            f"There is no mark in {folder} of {context.name}: it holds no Parquet file. Nothing was deleted.",
+            kind="no-mark",
+        )
+    parts = writer.close()
+    garbage = Tally(sum(p.rows for p in parts), 0)
+    plan = Plan(
+        repository=context.name,
+        namespace=context.store.root.uri,
+        run_id=run_id,
+        mark_id=mark_id,
+        what=What.COMMITTED.value,
+        cutoff=cutoff.at,
+        live=Tally(),  # nobody has looked, so the share counts as all of it
+        garbage=garbage,
+        min_age_seconds=cutoff.min_age.total_seconds(),
+        files=write_mark(context.store, mark_id, parts),
+    )
+    record = RunRecord(
+        repository=context.name,
+        run_id=run_id,
+        mark_id=mark_id,
+        plan_id=plan.id,
+        what=plan.what,
+        flow="adopted",
+        status=RunStatus.MARKED if garbage.objects else RunStatus.NOTHING_TO_DO,
+        started_at=context.clock(),
+        cutoff=cutoff.at,
+        min_age_seconds=plan.min_age_seconds,
+        mark=context.store.root.child(mark_folder(mark_id)).uri,
+        notes=(f"an older client's mark, taken over from {folder}",),
+    ).counted({"garbage": garbage.objects}, {})
+    context.store.write(RunFolder(run_id).record, encode_record(record))
+    save_plan(context.store, plan)
+    return plan
+
+
+def _addresses_only(rows: pa.Table) -> pa.Table:
+    count = rows.num_rows
+    columns = [
+        rows.column("address"),
+        pa.nulls(count, pa.int64()),
+        pa.nulls(count, pa.timestamp("us", tz="UTC")),
+        pa.nulls(count, pa.string()),
+    ]
+    return pa.table(columns, schema=MARK_SCHEMA)

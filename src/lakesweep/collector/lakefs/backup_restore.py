@@ -1,0 +1,279 @@
+"""Backup and restore: copy what a mark names out of the namespace, or back into it.
+
+Both can be given again after they stopped: what is there already, and the same, is not copied twice. A restore writes
+its event before its first copy: from then on the addresses are as young as the restore, also when it is killed half-way.
+When it ends, a second event names what came back, so that marks over committed data see the objects again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.collector.copies.copier import ALREADY_THERE, COPIED, MISSING, CopyRoad
+from lakesweep.collector.copies.copy import Copied, copy_parts, refuse_inside
+from lakesweep.collector.lakefs.collect import find_plan, leased_run
+from lakesweep.collector.lakefs.context import RunContext, utc_now
+from lakesweep.collector.lakefs.paths import (
+    RunFolder,
+    RunId,
+    event_order,
+    events_folder,
+    mark_folder,
+)
+from lakesweep.collector.lease import Lease
+from lakesweep.collector.parts import Part, PartWriter, sum_of
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.plan import Plan, is_untouched
+from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus, encode_record
+from lakesweep.collector.target import Target
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Engine
+from lakesweep.errors import ConfigError, StorageError
+from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.formats.xid import new_xid
+from lakesweep.storage import ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRun:
+    """One backup or restore: whose objects, which of them, between the namespace and where outside it."""
+
+    repository: str
+    namespace: Target
+    outside: Target
+    marks: Target  # where the list lies; its parts' keys are relative to it
+    parts: Sequence[Part]
+    mark: str
+    mark_id: str = ""
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        refuse_inside(self.namespace.namespace, self.outside.namespace)
+
+
+def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
+    """Copy what a mark names to a location outside the namespace; every copy is verified."""
+    refuse_inside(context.target.namespace, to.namespace)
+    context.engine.begin()
+    with leased_run(context, BACKUP) as lease:
+        run = _of_mark(context, mark, to, lease)
+        return back_up(context.engine, context.phases, run, context.clock)
+
+
+def run_restore(
+    context: RunContext, mark: str, source: Target, addresses: Collection[str] = ()
+) -> RunRecord:
+    """Put what a mark names, or only some of it, back under the same addresses; every copy is verified."""
+    refuse_inside(context.target.namespace, source.namespace)
+    context.engine.begin()
+    with leased_run(context, RESTORE) as lease:
+        run = _of_mark(context, mark, source, lease)
+        return restore(context.engine, context.phases, run, context.clock, addresses)
+
+
+def run_listed(
+    flow: str,
+    engine: Engine,
+    phases: Phases,
+    lists: Target,
+    namespace: Target,
+    outside: Target,
+) -> RunRecord:
+    """A backup or restore of any list of addresses, without a server: the spark-submit jobs."""
+    refuse_inside(namespace.namespace, outside.namespace)
+    name = namespace.namespace.uri
+    with Lease(namespace.open(), name, flow, process_tree=lambda: engine.process_tree):
+        parts = list_parts(lists.open(), "")
+        if not parts and lists.namespace.key.endswith(".parquet"):
+            # One file instead of a folder: its key is read from the folder it lies in.
+            folder, _, file = lists.namespace.key.rpartition("/")
+            lists = replace(lists, namespace=replace(lists.namespace, key=folder))
+            parts = list_parts(lists.open(), file)
+        if not parts:
+            raise ConfigError(
+                f"There is no list of objects in {lists.namespace.uri}: it holds no Parquet file. Nothing was copied.",
+                kind="no-mark",
+            )
+        run = CopyRun(name, namespace, outside, lists, parts, mark=lists.namespace.uri)
+        work = back_up if flow == BACKUP else restore
+        return work(engine, phases, run, utc_now)
+
+
+def back_up(
+    engine: Engine, phases: Phases, run: CopyRun, clock: Callable[[], datetime]
+) -> RunRecord:
+    """Copy from the namespace to the outside."""
+    return _Copying(engine, phases, run, clock, BACKUP).run(run.parts, RunStatus.BACKED_UP)
+
+
+def restore(
+    engine: Engine,
+    phases: Phases,
+    run: CopyRun,
+    clock: Callable[[], datetime],
+    addresses: Collection[str] = (),
+) -> RunRecord:
+    """Copy from the outside back into the namespace."""
+    copying = _Copying(engine, phases, run, clock, RESTORE)
+    if not addresses:
+        return copying.run(run.parts, RunStatus.RESTORED)
+    chosen = copying.choose(addresses)
+    return copying.run(chosen, RunStatus.RESTORED)
+
+
+class _Copying:
+    """One copy run under way."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        phases: Phases,
+        run: CopyRun,
+        clock: Callable[[], datetime],
+        flow: str,
+    ) -> None:
+        self._engine, self._phases, self._run, self._clock = engine, phases, run, clock
+        self._flow = flow
+        self._marks = run.marks
+        started_at = clock()
+        self._folder = RunFolder(RunId(f"{flow}-{new_xid(started_at)}"))
+        self._record = RunRecord(
+            repository=run.repository,
+            run_id=self._folder.run_id,
+            mark_id=run.mark_id,
+            what=run.what,
+            flow=flow,
+            status=RunStatus.FAILED,
+            started_at=started_at,
+            mark=run.mark,
+        )
+
+    def choose(self, addresses: Collection[str]) -> list[Part]:
+        """Parts of these addresses alone, each of which the mark must name."""
+        wanted = pa.array(sorted(set(addresses)), pa.string())
+        store = self._run.namespace.open()
+        writer = PartWriter(store, self._folder.verdicts, "chosen", MARK_SCHEMA)
+        found: set[str] = set()
+        for part in self._run.parts:
+            rows = read_mark(self._run.marks.open().read(part.key))
+            some = rows.filter(pc.is_in(rows.column("address"), value_set=wanted))
+            found.update(some.column("address").to_pylist())
+            for batch in some.to_batches():
+                writer.add(batch)
+        unknown = sorted(set(addresses) - found)
+        if unknown:
+            raise ConfigError(
+                f"The mark {self._run.mark_id or self._run.mark} does not name {unknown[0]}. Nothing was copied.",
+                kind="not-in-mark",
+            )
+        self._marks = self._run.namespace
+        return writer.close()
+
+    def run(self, parts: Sequence[Part], done: RunStatus) -> RunRecord:
+        """Copy, tell the events what shall come back and what did, and write the record."""
+        source, target = self._run.namespace, self._run.outside
+        if self._flow == RESTORE:
+            source, target = target, source
+            self._promise(parts)
+        with self._phases.phase(self._flow) as step:
+            copied = copy_parts(
+                self._engine,
+                CopyRoad(self._marks, source, target, self._run.namespace, self._folder.verdicts),
+                parts,
+            )
+            step.items = sum(part.rows for part in copied.verified)
+            step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
+        if self._flow == RESTORE:
+            self._tell_restored(copied.verified)
+        return self._finished(copied, parts, done)
+
+    def _promise(self, parts: Sequence[Part]) -> None:
+        """Make it durable that these addresses come back now, before any of them does."""
+        marks = self._marks.open()
+        writer = PartWriter(self._run.namespace.open(), self._events, "promised", MARK_SCHEMA)
+        for part in parts:
+            for batch in read_mark(marks.read(part.key)).to_batches():
+                writer.add(batch)
+        writer.close()
+
+    def _tell_restored(self, parts: Sequence[Part]) -> None:
+        store, folder = self._run.namespace.open(), self._events
+        for part in parts:
+            store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
+
+    @property
+    def _events(self) -> str:
+        """The folder of a restore's event as of now."""
+        return events_folder(event_order(self._clock()), "restored", self._folder.run_id)
+
+    def _finished(self, copied: Copied, parts: Sequence[Part], done: RunStatus) -> RunRecord:
+        missing = copied.tally(MISSING)
+        # A backup of what is gone already has nothing to save; a restore of it has nothing to bring back.
+        failed = copied.failed + (missing if self._flow == RESTORE else Tally())
+        reason = copied.why_failed
+        if self._flow == RESTORE and missing.objects:
+            lost = f"missing in {self._run.outside.namespace.uri}: {copied.examples[MISSING]}"
+            reason = "; ".join(filter(None, (reason, lost)))
+        counted = {
+            "garbage": Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts)),
+            "copied": copied.tally(COPIED),
+            "already_there": copied.tally(ALREADY_THERE),
+            "already_gone": missing if self._flow == BACKUP else Tally(),
+            "failed": failed,
+        }
+        record = replace(
+            self._record.counted(
+                {name: tally.objects for name, tally in counted.items()},
+                {name: tally.bytes for name, tally in counted.items()},
+            ),
+            status=RunStatus.FAILED if failed.objects else done,
+            reason=reason,
+            finished_at=self._clock(),
+            phases=tuple(self._phases.done),
+            failures={"failed": reason} if reason else {},
+        ).noted(f"{'to' if self._flow == BACKUP else 'from'} {self._run.outside.namespace.uri}")
+        self._phases.saved_record = record
+        self._run.namespace.open().write(self._folder.record, encode_record(record))
+        if failed.objects:
+            raise StorageError(
+                f"{failed.objects} of {counted['garbage'].objects} objects could not be copied ({reason}). The others "
+                f"are there and verified, nothing was deleted. Give the {self._flow} again to go on.",
+                kind="copies-failed",
+            )
+        return record
+
+
+def _of_mark(context: RunContext, mark: str, outside: Target, lease: Lease) -> CopyRun:
+    plan = find_plan(context, mark, lease)
+    return CopyRun(
+        repository=context.name,
+        namespace=context.target,
+        outside=outside,
+        marks=context.target,
+        parts=_planned_parts(context.store, plan),
+        mark=context.store.root.child(mark_folder(plan.mark_id)).uri,
+        mark_id=plan.mark_id,
+        what=plan.what,
+    )
+
+
+def _planned_parts(store: ObjectStore, plan: Plan) -> list[Part]:
+    if is_untouched(store, plan):
+        return [Part(f.key, f.rows, f.bytes) for f in plan.files]
+    # Somebody changed the files: what lies there now is copied, row by row, and harms nobody.
+    return list_parts(store, mark_folder(plan.mark_id))
+
+
+def list_parts(store: ObjectStore, folder: str) -> list[Part]:
+    """The Parquet files of a list of addresses, with what they hold."""
+    parts = []
+    for key in store.keys(folder):
+        if key.endswith(".parquet"):
+            rows = read_mark(store.read(key))
+            parts.append(Part(key, rows.num_rows, sum_of(rows, "size_bytes")))
+    return parts

@@ -1,0 +1,115 @@
+"""The runs as a caller sees them: collect = mark + plan + sweep, and its parts, each under the lease."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.failed_marks import refuse_failed
+from lakesweep.collector.lakefs.history import load_run
+from lakesweep.collector.lakefs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
+from lakesweep.collector.lakefs.paths import parse_mark_id
+from lakesweep.collector.lakefs.pruning import tidy_up
+from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.sweep import load_record, sweep
+from lakesweep.collector.lease import Lease, NoLease
+from lakesweep.collector.plan import Plan, load_plan, mark_is_finished
+from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
+from lakesweep.errors import ConfigError, UnsafeToSweepError
+
+logger = logging.getLogger(__name__)
+
+
+def run_mark(context: RunContext, request: MarkRequest) -> RunRecord:
+    """Mark and plan; delete nothing."""
+    with leased_run(context, "mark") as lease:
+        return mark(context, request, lease).record
+
+
+def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) -> RunRecord:
+    """Mark, plan, sweep."""
+    with leased_run(context, "gc") as lease:
+        marked: Marked = mark(context, marking, lease)
+        # One command: what its mark was allowed, its sweep is.
+        sweeping = replace(sweeping, allow_lower_min_age=marking.allow_lower_min_age)
+        return sweep(context, marked.plan, marked.record, sweeping, lease)
+
+
+def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
+    """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
+    with leased_run(context, "sweep") as lease:
+        plan = find_plan(context, mark, lease)
+        return sweep(context, plan, load_record(context, plan), request, lease)
+
+
+def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
+    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named."""
+    if not is_path(mark):
+        return load_plan(context.store, context.name, parse_mark_id(mark))
+    folder = folder_of(context, mark)
+    own = own_mark(context, folder)
+    if own is None and not mark_is_finished(context.store, adopted_id(folder)):
+        # Its rows need not be committed, so the server must tell of all that is staged.
+        refuse_blind_listing(context, What.ALL)
+        return adopt_mark(context, folder, fix_cutoff(context, MarkRequest(), lease))
+    return load_plan(context.store, context.name, own or adopted_id(folder))
+
+
+def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
+    """Go on with a sweep that was interrupted or that left keys; what is live is read again."""
+    with leased_run(context, "resume") as lease:
+        record = load_run(context.store, context.name, run_id)
+        if record.flow in (BACKUP, RESTORE):
+            raise ConfigError(
+                f"The run {run_id} is a {record.flow}: give the same {record.flow} command again, and it goes on where "
+                "it stopped. Nothing was touched.",
+                kind="not-a-sweep",
+            )
+        refuse_failed(context, record)
+        if record.status is RunStatus.SWEPT:
+            return record.noted("this run was swept to its end: nothing was left to do")
+        if record.backup_to and request.backup_to is None:
+            raise ConfigError(
+                f"The sweep of run {run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
+                f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
+                kind="no-backup-to",
+            )
+        plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
+        # The plan was confirmed when its sweep began; going on with it asks nothing new.
+        confirmed = record.status is RunStatus.PARTLY_SWEPT
+        request = replace(request, confirm=plan.id) if confirmed else request
+        return sweep(context, plan, record, request, lease)
+
+
+@contextlib.contextmanager
+def leased_run(context: RunContext, purpose: str) -> Iterator[Lease]:
+    """The lease for a run, and retention of our own files before it is given up.
+
+    A run that is refused may be refused every day, so its files are pruned too. After any other error nothing is
+    touched: the store may be what failed, and a sweep may have to go on.
+    """
+    with held_lease(context, purpose) as lease:
+        try:
+            yield lease
+        except UnsafeToSweepError:
+            tidy_up(context, lease)
+            raise
+        tidy_up(context, lease)
+
+
+@contextlib.contextmanager
+def held_lease(context: RunContext, purpose: str) -> Iterator[Lease]:
+    """The lease on the repository, or the user's word in its place."""
+    kind = Lease if context.use_lease else NoLease
+    with kind(
+        context.store,
+        context.name,
+        purpose,
+        life=context.margins.lease_life,
+        process_tree=lambda: context.engine.process_tree,
+    ) as lease:
+        yield lease

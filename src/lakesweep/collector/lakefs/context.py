@@ -1,0 +1,123 @@
+"""What a run works with: the catalog, the store, the engine, the clocks. Built once, handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
+from lakesweep.collector.lakefs.request import DEFAULT_KEEP_RUNS
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.target import Target
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Engine
+from lakesweep.errors import ConfigError
+from lakesweep.progress import Progress
+from lakesweep.storage import ObjectStore, StorageOptions
+
+
+def utc_now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """Most tasks for reading ranges and most partitions of the anti-join; fewer where there is less to do."""
+
+    range_tasks: int = 50
+    partitions: int = 200
+    list_tasks: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunContext:
+    """One repository, and everything that a run on it needs."""
+
+    repository: Repository
+    profile: ServerProfile
+    client: LakeFSClient
+    target: Target
+    engine: Engine
+    phases: Phases
+    parallelism: Parallelism = Parallelism()
+    margins: SafetyMargins = SAFETY_FULL
+    use_lease: bool = True
+    keep_runs: int = DEFAULT_KEEP_RUNS
+    clock: Callable[[], datetime] = field(default=utc_now)
+
+    @property
+    def name(self) -> str:
+        """The repository's id."""
+        return self.repository.id
+
+    @property
+    def store(self) -> ObjectStore:
+        """The object store, rooted at the storage namespace."""
+        return self.target.open()
+
+
+def open_repository(
+    client: LakeFSClient,
+    repository: str,
+    storage: StorageOptions,
+    engine: Engine,
+    *,
+    bars: Progress | None = None,
+    namespace_root: str | None = None,
+    parallelism: Parallelism | None = None,
+    margins: SafetyMargins = SAFETY_FULL,
+    use_lease: bool = True,
+    keep_runs: int = DEFAULT_KEEP_RUNS,
+    clock: Callable[[], datetime] = utc_now,
+) -> RunContext:
+    """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
+    name = repository_name(repository)
+    found = client.repository(name)
+    if found.read_only:
+        raise ConfigError(
+            f"The repository {name} is read-only, so its server refuses to prepare a collection. Nothing was touched.",
+            kind="read-only",
+        )
+    refuse_long_requests(storage, margins)
+    namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
+    return RunContext(
+        repository=found,
+        profile=client.profile(found.storage_id),
+        client=client,
+        target=Target(namespace, storage, namespace_root),
+        engine=engine,
+        phases=Phases(name, bars),
+        parallelism=parallelism or Parallelism(),
+        margins=margins,
+        use_lease=use_lease,
+        keep_runs=keep_runs,
+        clock=clock,
+    )
+
+
+def refuse_long_requests(storage: StorageOptions, margins: SafetyMargins) -> None:
+    """Refuse timeouts by which a delete could outlive the lease that it was sent under."""
+    # A request on a connection that the server had closed is sent once more.
+    seconds = 2 * (storage.connect_timeout_seconds + storage.request_timeout_seconds)
+    if timedelta(seconds=seconds) > margins.longest_request:
+        allowed = margins.longest_request.total_seconds() / 2
+        raise ConfigError(
+            f"The storage options connect_timeout_seconds ({storage.connect_timeout_seconds:g}) and "
+            f"request_timeout_seconds ({storage.request_timeout_seconds:g}) are more than {allowed:g} together: a delete "
+            "could take effect after the lease that it was sent under. Nothing was touched. Set them lower.",
+            kind="long-requests",
+        )
+
+
+def repository_name(text: str) -> str:
+    """`example-repo`, also when written `lakefs://example-repo`."""
+    name = text.removeprefix("lakefs://").strip("/")
+    if not name or "/" in name:
+        raise ConfigError(
+            f"{text!r} is not a repository: write example-repo or lakefs://example-repo. Nothing was touched.",
+            kind="bad-repository",
+        )
+    return name

@@ -1,0 +1,247 @@
+"""Read what is live, in the one order that is safe (DESIGN section 2, rule 4).
+
+Pending uploads, then staged entries, then tracked copies (the server's list has them in this order), then commits,
+then ranges. Linking moves an object from pending to staged, a commit from staged to committed, a rename from one
+staged entry to a tracked copy: whatever moves while we read moves towards what is read later.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.ranges import distinct_ranges
+from lakesweep.catalogs.lakefs.retained import server_retained_commits
+from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.references import (
+    EXPIRED,
+    LIVE,
+    RangeReference,
+    Reference,
+    StagedFile,
+)
+from lakesweep.collector.lakefs.served import note_served
+from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
+from lakesweep.domain.retention import retained_commits
+from lakesweep.domain.rules import RetentionRules
+from lakesweep.errors import CatalogNotFoundError, ConfigError
+from lakesweep.formats.sstable import open_table
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Roots:
+    """What besides the rules keeps a commit's objects alive."""
+
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRead:
+    """What is live, as files still to be read on the engine: the server's staged list, and ranges with their counts."""
+
+    staged: UncommittedList
+    refs: Refs
+    rules: RetentionRules | None
+    retained: frozenset[CommitId]
+    expired: frozenset[CommitId]
+    live_ranges: dict[RangeId, int]
+    expired_ranges: dict[RangeId, int]  # in expired commits and in no retained one
+    metaranges: frozenset[MetaRangeId]  # those that `live_ranges` was read from
+    expired_metaranges: frozenset[MetaRangeId]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def committed_entries(self) -> int:
+        """Entries in all ranges that were read."""
+        return sum(self.live_ranges.values()) + sum(self.expired_ranges.values())
+
+    def has_read(self, commit_id: CommitId) -> bool:
+        """Whether a commit is known, and all of its ranges are among the live ones."""
+        commit = self.refs.graph.get(commit_id)
+        return commit is not None and commit.meta_range_id in self.metaranges
+
+    def since(self, before: LiveRead) -> LiveRead:
+        """The same, but of ranges only those that `before` had not: ranges are named by their content and never change."""
+        return replace(
+            self,
+            live_ranges={r: n for r, n in self.live_ranges.items() if r not in before.live_ranges},
+            expired_ranges={
+                r: n for r, n in self.expired_ranges.items() if r not in before.expired_ranges
+            },
+        )
+
+    def references(
+        self,
+        packs: dict[RangeId, str],
+        *,
+        expired_are_live: bool,
+        with_expired: bool,
+        is_measured: bool = False,
+    ) -> list[Reference]:
+        """Work items for everything live, and for what is expired where that matters.
+
+        `is_measured` asks for the number and the bytes of what is live; what is expired counts as neither.
+        """
+        items: list[Reference] = [StagedFile(key, is_measured) for key in self.staged.files]
+        items += [
+            RangeReference(r, n, LIVE, packs.get(r, ""), is_measured)
+            for r, n in self.live_ranges.items()
+        ]
+        if with_expired or expired_are_live:
+            kind = LIVE if expired_are_live else EXPIRED
+            items += [
+                RangeReference(r, n, kind, packs.get(r, "")) for r, n in self.expired_ranges.items()
+            ]
+        return items
+
+
+def read_live(
+    context: RunContext, roots: Roots, now: datetime, before: LiveRead | None = None
+) -> LiveRead:
+    """Read refs and rules now; entries are left to the engine.
+
+    Metaranges are named by their content: those that `before` has read are not read again. What was retained then counts
+    as retained still, so nothing expires between two reads.
+    """
+    client, store, name = context.client, context.store, context.name
+    normaliser = context.target.normaliser()
+    with context.phases.phase("uncommitted") as step:
+        staged = prepare_all_pages(client, store, name, normaliser)
+        step.items = staged.rows_promised or 0
+        step.said = f"{staged.pages} pages, {len(staged.files)} files"
+    with context.phases.phase("commits") as step:
+        refs = read_commit_graph(
+            client, store, name, with_head_moves=context.profile.keeps_head_moves
+        )
+        note_served(store, refs.dump_files, context.clock())
+        rules = client.rules(name)
+        retained, notes = _retained(context, refs, rules, roots, now)
+        step.items = len(refs.graph)
+        step.said = f"{len(refs.graph)} commits, {len(retained)} retained"
+    with context.phases.phase("ranges") as step:
+        metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
+        expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
+        live_ranges, expired_ranges, more = _ranges(
+            context, refs, metaranges, expired_metaranges, before
+        )
+        step.items = len(live_ranges) + len(expired_ranges)
+        step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
+    if staged.rows_promised is None:
+        notes = (*notes, "the server gives no row counts with its uncommitted list")
+    return LiveRead(
+        staged=staged,
+        refs=refs,
+        rules=rules,
+        retained=frozenset(c.id for c in refs.graph if c.id in retained),
+        expired=frozenset(c.id for c in refs.graph if c.id not in retained),
+        live_ranges=live_ranges,
+        expired_ranges=expired_ranges,
+        metaranges=metaranges,
+        expired_metaranges=expired_metaranges,
+        notes=(*notes, *more),
+    )
+
+
+def _retained(
+    context: RunContext,
+    refs: Refs,
+    rules: RetentionRules | None,
+    roots: Roots,
+    now: datetime,
+) -> tuple[dict[CommitId, MetaRangeId], tuple[str, ...]]:
+    """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
+    kept = _kept_roots(context, refs, roots)
+    ours = retained_commits(
+        refs.graph, refs.heads, rules, now, refs.head_moves, keep=[c.id for c in kept]
+    )
+    retained = {commit.id: commit.meta_range_id for commit in refs.graph if commit.id in ours}
+    retained |= {commit.id: commit.meta_range_id for commit in kept}
+    if rules is None:
+        return retained, ("the repository has no retention rules: nothing expires",)
+    server = server_retained_commits(
+        context.client, context.store, context.name, context.target.normaliser()
+    )
+    if server is None:
+        # The rules went away while we read: then nothing expires.
+        every = {commit.id: commit.meta_range_id for commit in refs.graph}
+        return every, ("the retention rules were removed during the run: nothing expires",)
+    note_served(context.store, [server.key], context.clock())
+    more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
+    if not more:
+        return retained, ()
+    first = sorted(more)[0]
+    note = f"{len(more)} commits are kept because the server retains them, though the rule does not ({first}, …)"
+    return retained | more, (note,)
+
+
+def _kept_roots(context: RunContext, refs: Refs, roots: Roots) -> list[Commit]:
+    wanted: list[str] = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
+    commits = [refs.graph[CommitId(c)] for c in wanted]
+    for ref in roots.keep_refs:
+        try:
+            commits.append(context.client.commit(context.name, ref))
+        except CatalogNotFoundError as error:
+            raise ConfigError(
+                f"--keep-ref {ref}: {context.name} has no such branch, tag or commit. Nothing was deleted.",
+                kind="bad-keep-ref",
+            ) from error
+    return commits
+
+
+def _ranges(
+    context: RunContext,
+    refs: Refs,
+    metaranges: frozenset[MetaRangeId],
+    expired_metaranges: frozenset[MetaRangeId],
+    before: LiveRead | None,
+) -> tuple[dict[RangeId, int], dict[RangeId, int], tuple[str, ...]]:
+    live = _counts(context, metaranges - before.metaranges if before else metaranges)
+    if before is not None:
+        live |= before.live_ranges
+    if not refs.complete:
+        every = _every_range(context, live)
+        return (
+            every,
+            {},
+            ("no right to dump refs: every range file counts as live, nothing expires",),
+        )
+    unread = expired_metaranges - before.expired_metaranges if before else expired_metaranges
+    expired = _counts(context, unread)
+    if before is not None:
+        expired |= before.expired_ranges
+    return live, {r: n for r, n in expired.items() if r not in live}, ()
+
+
+def _counts(context: RunContext, metaranges: Iterable[MetaRangeId]) -> dict[RangeId, int]:
+    """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
+    ranges = distinct_ranges(context.store, sorted(set(metaranges)))
+    return {range_id: info.count for range_id, info in ranges.items()}
+
+
+def _every_range(context: RunContext, known: dict[RangeId, int]) -> dict[RangeId, int]:
+    """Every range file directly under `_lakefs/`, for when the commits can't all be had."""
+    found = dict(known)
+    ids: list[str] = []
+    for name in context.store.list_folder("_lakefs/").objects.column("key").to_pylist():
+        stem = name.removeprefix("_lakefs/")
+        if len(stem) == 64 and RangeId(stem) not in found:
+            ids.append(stem)
+    for key, data in context.store.read_many([f"_lakefs/{i}" for i in ids]):
+        table = open_table(data)
+        user = table.properties.user
+        # Metaranges and refs dumps lie in the same folder.
+        if user.get("type") == b"ranges" and "entity" not in user:
+            found[RangeId(key.removeprefix("_lakefs/"))] = len(table)
+    return found
+
+
+def head_metaranges(refs: Refs) -> Sequence[MetaRangeId]:
+    """The metaranges that branch heads read."""
+    return sorted({refs.graph[h.commit_id].meta_range_id for h in refs.heads} - {MetaRangeId("")})

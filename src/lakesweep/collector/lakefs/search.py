@@ -1,0 +1,234 @@
+"""The hunt for garbage: which candidates to look at, against which references, in a clean or an optimised run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+from lakesweep.collector.judge.account import parse_parts
+from lakesweep.collector.judge.suspects import Suspects
+from lakesweep.collector.lakefs import dating
+from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
+from lakesweep.collector.lakefs.judging import Judged, judge_candidates
+from lakesweep.collector.lakefs.listing import Listed, list_namespace
+from lakesweep.collector.lakefs.live import LiveRead
+from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder, RunId, event_order
+from lakesweep.collector.lakefs.references import CANARY, RESTORED, AddressList, Reference
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.lakefs.reuploads import SplitGarbage, tally_of
+from lakesweep.collector.lakefs.saved import (
+    NotUsable,
+    SavedRun,
+    event_files,
+    load_range_index,
+    load_saved_run,
+)
+from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
+from lakesweep.collector.lakefs.verdicts import Judge
+from lakesweep.collector.parts import Part
+from lakesweep.domain.addresses import ProtectedReason
+from lakesweep.domain.cutoff import Cutoff
+from lakesweep.domain.verdicts import EMPTY, Tally, Totals
+from lakesweep.engine.tasks import Scatter, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+
+logger = logging.getLogger(__name__)
+
+# lakeFS starts a new slice every hour. A server told to keep slices open for longer is read again by the clean runs.
+SLICE_MAX_AGE = timedelta(hours=1)
+_LINK_MARGIN = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the hunt brought in."""
+
+    flow: Flow
+    listed: Listed | None
+    slices: Slices | None
+    judged: Judged
+    garbage: list[Part]
+    young: list[Part]
+    dated: dict[str, Tally]
+    suspects: Suspects
+    notes: tuple[str, ...]
+
+    @property
+    def protected_names(self) -> dict[str, list[str]]:
+        """A few names for each reason to protect."""
+        names = dict(self.listed.examples) if self.listed else {}
+        if self.judged.foreign_at_root:
+            reason = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
+            names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
+        return names
+
+    def totals(self, split: SplitGarbage) -> Totals:
+        """The account of every listed object. Candidates that no listing brought are no part of it."""
+        if self.listed is None or self.flow is Flow.OPTIMIZED:
+            return EMPTY
+        t = self.judged.tallies
+        expired, unreferenced = t["expired"], t["unreferenced"]
+        read, undecided = tally_of(split.read), tally_of(split.undecided)
+        return Totals(
+            listed=self.listed.listed,
+            live=t["live"] + read,
+            young=t["young"],
+            protected=self.listed.protected + t["protected"],
+            expired=expired,
+            unreferenced=unreferenced - read - undecided,
+            undecided=undecided,
+        )
+
+
+class Hunt:
+    """One search for garbage: which candidates, against which references."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        request: MarkRequest,
+        live: LiveRead,
+        run_id: RunId,
+        cutoff: Cutoff,
+    ) -> None:
+        self._context = context
+        self._what = request.what
+        self._live = live
+        self._folder = RunFolder(run_id)
+        self._cutoff = cutoff
+        self._flow, self._previous, self._notes = self._decide_flow(request)
+
+    def run(self, canaries: tuple[str, ...]) -> Found:
+        """List, judge, and look up the age of what came without one."""
+        context, live, what = self._context, self._live, self._what
+        listed, slices = self._list()
+        candidates: list[Candidate] = list(listed.parts) if listed else []
+        events = event_files(context.store)
+        if self._needs_expired_candidates():
+            candidates += [ExpiredRange(r, n) for r, n in live.expired_ranges.items()]
+        if self._previous is not None:
+            candidates += [SavedFile(key) for key in self._previous.files]
+            candidates += [SavedFile(e.key) for e in events if e.kind == RESTORED]
+        references = live.references(
+            load_range_index(context.store),
+            expired_are_live=what is What.UNCOMMITTED,
+            with_expired=what is What.ALL,
+            # A full listing tells the sizes of what is live; else commits do.
+            is_measured=what is What.COMMITTED or self._flow is Flow.OPTIMIZED,
+        )
+        more: list[Reference] = [AddressList("canaries", canaries, CANARY)]
+        since = event_order(self._cutoff.at)
+        more += [
+            e
+            for e in events
+            if self._needs_expired_candidates() or (e.kind == RESTORED and e.order >= since)
+        ]
+        with context.phases.phase("judge") as step:
+            judged = judge_candidates(
+                context,
+                [*references, *more],
+                candidates,
+                Judge(context.target, self._folder.verdicts, self._cutoff.at),
+                expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
+                expected_candidates=listed.listed.objects if listed else live.committed_entries,
+                cache_folder=RANGE_CACHE,
+            )
+            live.staged.assert_rows_read(judged.staged_rows)
+            step.items = sum(t.objects for t in judged.tallies.values())
+            step.said = ", ".join(
+                f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
+            )
+        dated, old, young, suspects = self._date(judged.undated)
+        return Found(
+            flow=self._flow,
+            listed=listed,
+            slices=slices,
+            judged=judged,
+            garbage=[*judged.garbage, *old],
+            young=[*judged.young, *young],
+            dated=dated,
+            suspects=judged.suspects | suspects,
+            notes=self._notes,
+        )
+
+    def saved(self, found: Found, kept: list[Part]) -> SavedRun | None:
+        """What the next run may build on once this one is swept; a run over committed data leaves nothing."""
+        if found.slices is None:
+            return None
+        previous = self._previous
+        # An address issued in a slice's last minute can be linked for a token's life, whatever age was asked for.
+        margin = max(self._cutoff.min_age, self._context.client.grace_period() + _LINK_MARGIN)
+        settled = last_read_slice(
+            found.slices.slices, self._cutoff.reference_time, SLICE_MAX_AGE, margin
+        )
+        return SavedRun(
+            run_id=self._folder.run_id,
+            repository=self._context.name,
+            namespace=self._context.store.root.uri,
+            last_slice=settled,
+            files=(*self._live.staged.files, *(p.key for p in (*found.young, *kept))),
+            runs_since_clean=previous.runs_since_clean + 1 if previous is not None else 0,
+        )
+
+    def _decide_flow(self, request: MarkRequest) -> tuple[Flow, SavedRun | None, tuple[str, ...]]:
+        if request.what is What.COMMITTED or request.flow is Flow.CLEAN:
+            return Flow.CLEAN, None, ()
+        saved = load_saved_run(self._context.store, self._context.name)
+        if isinstance(saved, NotUsable):
+            note = f"a clean run, because {saved.why}"
+            logger.info("repo#%s %s", self._context.name, note)
+            return Flow.CLEAN, None, (note,)
+        return Flow.OPTIMIZED, saved, (f"builds on run {saved.run_id}",)
+
+    def _needs_expired_candidates(self) -> bool:
+        """Without a full listing, the expired come from the ranges of expired commits."""
+        return self._what is What.COMMITTED or (
+            self._what is What.ALL and self._flow is Flow.OPTIMIZED
+        )
+
+    def _list(self) -> tuple[Listed | None, Slices | None]:
+        if self._what is What.COMMITTED:
+            return None, None
+        with self._context.phases.phase("list") as step:
+            slices = find_slices(self._context.store)
+            since = self._previous.last_slice if self._previous is not None else ""
+            listed = list_namespace(
+                self._context, slices.prefixes(since=since), self._folder.listing
+            )
+            step.items = listed.listed.objects
+            step.said = f"{listed.listed} in {len(slices.slices)} slices"
+        return listed, slices
+
+    def _date(
+        self, undated: list[Part]
+    ) -> tuple[dict[str, Tally], list[Part], list[Part], Suspects]:
+        """Ask the store for the age of candidates from saved lists; those that are gone drop out."""
+        if not undated:
+            return {}, [], [], Suspects()
+        context = self._context
+        scatter = Scatter(
+            [part.key for part in undated],
+            partial(date_parts, context.target, self._folder.verdicts, self._cutoff.at),
+            DATED_SCHEMA,
+            tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
+        )
+        rows = context.engine.collect(scatter).to_pylist()
+        tallies: dict[str, Tally] = {}
+        parts: dict[str, list[Part]] = {verdict: [] for verdict in DATED_VERDICTS}
+        for row in rows:
+            tallies[row["verdict"]] = tallies.get(row["verdict"], Tally()) + Tally(
+                row["objects"], row["bytes"]
+            )
+            parts[row["verdict"]] += parse_parts(row["written"])
+        if sum(t.objects for t in tallies.values()) != sum(p.rows for p in undated):
+            raise UnsafeToSweepError(
+                f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",
+                kind="not-conserved",
+            )
+        old = [*parts[dating.OLD], *parts[dating.EXPIRED]]
+        suspects = Suspects.union(row["suspects"] for row in rows)
+        return tallies, old, parts[dating.YOUNG], suspects

@@ -1,0 +1,113 @@
+"""What Nessie says now, held against what a mark found: contents that became live since are read and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
+from lakesweep.catalogs.nessie.second_look import Known, NewContents, find_new_contents
+from lakesweep.collector.nessie.ages import earliest_mark
+from lakesweep.collector.nessie.folders import named_files
+from lakesweep.collector.nessie.live_files import LiveFiles
+from lakesweep.collector.nessie.references import LIVE, ReferenceItem
+from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy, parse_policies
+from lakesweep.domain.durations import format_time
+from lakesweep.domain.live_sets import LiveSet, MarkFacts, OtherContent
+
+
+@dataclass(frozen=True, slots=True)
+class NewlyLive:
+    """Contents that the mark does not have, and the files they need."""
+
+    states: list[DistinctContent] = field(default_factory=list)
+    files: LiveFiles = field(default_factory=LiveFiles)
+    others: tuple[OtherContent, ...] = ()
+
+    def items(self) -> list[ReferenceItem]:
+        """All of it as work."""
+        items: list[ReferenceItem] = [*self.files.items(LIVE)]
+        named = named_files("others now", self.others)
+        return [*items, named] if named else items
+
+
+class CatalogNow:
+    """Asks the catalog again with the mark's own policies. Only references that have moved are walked."""
+
+    def __init__(
+        self,
+        client: NessieClient,
+        live_sets: LiveSetStore,
+        live_set: LiveSet,
+        facts: MarkFacts | None,
+        known: set[tuple[str, int]],
+        read_files: Callable[[list[DistinctContent]], LiveFiles],
+    ) -> None:
+        """`known` are the (metadata location, snapshot id) of the mark; `read_files` reads what others need."""
+        self._client = client
+        self._live_sets = live_sets
+        self._live_set = live_set
+        self._facts = facts
+        self._policies = mark_policies(live_set, facts)
+        self._known = known
+        self._read_files = read_files
+        self._heads: Mapping[str, str] = facts.heads if facts is not None else {}
+        self._ends: dict[CutoffPolicy, set[str]] | None = None
+        self._states: dict[DistinctContent, None] = {}
+        self._others: dict[OtherContent, None] = {}
+        self._seen = NewlyLive()
+
+    def look(self) -> NewlyLive:
+        """What is live now and was not when the set was marked."""
+        heads = {f"{r.kind} {r.name}": r.hash for r in self._client.references()}
+        if heads.items() <= self._heads.items():
+            return self._seen
+        found = find_new_contents(
+            self._client,
+            self._policies,
+            Known(self._heads, self._known_ends()),
+            keep_state_at_cutoff=self._facts is not None and self._facts.keep_state_at_cutoff,
+        )
+        self._take(found)
+        return self._seen
+
+    def _known_ends(self) -> dict[CutoffPolicy, set[str]]:
+        """Commits where a walk may end: all that its policy keeps from there on was read, by the mark or a look before."""
+        if self._ends is None:
+            self._ends = {}
+            self._add_ends(self._heads)
+            # With one policy for all, every live commit is such an end. By number, it depends on the head.
+            only = next(iter(self._ends)) if len(self._ends) == 1 else None
+            if self._facts is not None and only is not None and only.commits is None:
+                contents = self._live_sets.contents(self._live_set.id)
+                self._ends[only].update(ref.commit_id for ref in contents)
+        return self._ends
+
+    def _add_ends(self, heads: Mapping[str, str]) -> None:
+        for reference, hash in heads.items():
+            for policy in self._policies.policies_for(reference.partition(" ")[2]):
+                self._known_ends().setdefault(policy, set()).add(hash)
+
+    def _take(self, found: NewContents) -> None:
+        """Keep what is new for this run: of a reference that moves again, only its newest commits are walked."""
+        for content in found.contents:
+            if isinstance(content, OtherContent):
+                self._others[content] = None
+            elif (content.metadata_location, content.snapshot_id) not in self._known:
+                state = DistinctContent(content.content_id, *content[2:])
+                self._states[state] = None
+        states = list(self._states)
+        files = self._read_files(states) if states else LiveFiles()
+        self._seen = NewlyLive(states, files, tuple(self._others))
+        # Only now: what could not be read is asked for again.
+        self._add_ends(found.heads)
+        self._heads = found.heads
+
+
+def mark_policies(live_set: LiveSet, facts: MarkFacts | None) -> CutoffPolicies:
+    """The policies of the mark; where nobody wrote them down, all that was committed since it may have begun is live."""
+    if facts is not None:
+        return parse_policies(facts.default_policy, facts.policies, facts.reference_time)
+    since = earliest_mark(live_set)
+    return parse_policies(format_time(since), (), since)

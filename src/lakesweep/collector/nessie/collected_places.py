@@ -1,0 +1,311 @@
+"""Places beside live base locations that a mark with --collect-dropped lets go: which they are, and which must stay.
+
+Such a place is the base location of a dropped table, a location that a table has left, or one that a table's properties
+send writers to. It stays where anybody else could own files there (docs/design/022-dropped-tables.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from lakesweep.collector.nessie.collected import find_collected
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.folder_sums import FolderSum
+from lakesweep.collector.nessie.folders import BaseFolder, Place, other_folders, real_places
+from lakesweep.collector.nessie.listing import sum_up_folders
+from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
+from lakesweep.collector.nessie.places import location_of, table_folder, without_links
+from lakesweep.domain.cutoff import SAFETY_FULL
+from lakesweep.domain.durations import format_time
+from lakesweep.domain.file_names import fold
+from lakesweep.domain.live_sets import DroppedTable, OtherContent
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError, FormatError
+
+DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
+
+_NAMED_AT_MOST = 3
+_NOTES_AT_MOST = 50
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedPlaces:
+    """What was decided about every place and every dropped table."""
+
+    places: tuple[Place, ...]
+    sums: Mapping[Place, FolderSum]
+    kept: Mapping[str, str]  # a place, or a metadata file that can't be read → why it stays
+    kept_tables: frozenset[str]  # content ids of dropped tables whose files stay
+    was: LiveFiles  # what the metadata of dropped tables says
+
+    def notes(self) -> list[str]:
+        """What the record of a run says about it."""
+        collected = [
+            f"{place.folder.spelled} of {place.what} is collected: {files.files} files of {files.bytes} bytes"
+            for place, files in self.sums.items()
+            if files.files
+        ]
+        kept = [f"{place} stays: {why}" for place, why in sorted(self.kept.items())]
+        return [*_first(collected, "places are collected"), *_first(kept, "places stay")]
+
+
+def find_collected_places(
+    context: NessieContext,
+    live: LiveFiles,
+    live_bases: Sequence[BaseFolder],
+    dropped: Sequence[DroppedTable],
+    claims: Iterable[tuple[str, str]],
+    old_until: datetime,
+) -> CollectedPlaces:
+    """Decide about every place, by what the whole catalog claims and by what lies there.
+
+    Args:
+        context: what the run works with.
+        live: what live contents need.
+        live_bases: their base locations.
+        dropped: all dropped tables, those that are not collected too.
+        claims: (owner, folder) that are nobody's to collect.
+        old_until: when the grace of dropped tables began.
+    """
+    was = read_live_files(
+        context,
+        states_of(dropped),
+        all_snapshots=True,
+        is_of_interest=lambda base: False,
+        name_logs=True,
+    )
+    bases = _Claims(
+        (owner, base.spelled)
+        for base in live_bases
+        for owner in live.owners_of(live.bases[base.spelled])
+    )
+    found = _Candidates(live, bases, was, dropped)
+    found.gather(context)
+    deciding = _Deciding(found, live, bases, was, tuple(claims))
+    places = deciding.settle({})
+    sums = sum_up_folders(context, [place.folder.location for place in places])
+    known = {fold(name) for name in _sound((*was.owners, *was.logged, *live.owners, *live.logged))}
+    by_place = {place: sums[place.folder.location] for place in places}
+    in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}
+    places = deciding.settle({place: why for place, why in in_use.items() if why})
+    return CollectedPlaces(
+        places=tuple(places),
+        sums={place: by_place[place] for place in places},
+        kept={**found.kept, **{p.folder.spelled: why for p, why in deciding.refused.items()}},
+        kept_tables=frozenset(deciding.kept_tables),
+        was=was,
+    )
+
+
+def claims_of(others: Iterable[OtherContent], given_up: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(owner, folder) of contents of other kinds, and of contents given up."""
+    for other in others:
+        yield from ((f"content {other.content_id}", folder) for folder in other_folders([other]))
+    yield from (("a content given up", folder) for folder in given_up)
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """Places that dropped tables had, and that live ones have left or write to, each once with all its owners."""
+
+    live: LiveFiles
+    live_bases: _Claims
+    was: LiveFiles
+    dropped: Sequence[DroppedTable]
+    places: dict[Location, Place] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    kept_tables: set[str] = field(default_factory=set)
+
+    def gather(self, context: NessieContext) -> None:
+        """Find all of them; those that can't be looked into are kept at once."""
+        self.kept_tables |= {t.content_id for t in self.dropped if not t.is_collected}
+        self._add_unreadable(context)
+        for what, folders in (
+            (DROPPED, self.was.bases),
+            (LEFT, self.was.earlier),
+            (WRITE_PATH, self.was.write_paths),
+        ):
+            for folder, sources in folders.items():
+                # A place of a table that is kept is none; where one of several owners is, its claim keeps it.
+                owners = set(self.was.owners_of(sources)) - self.kept_tables
+                if owners:
+                    self._add(folder, what, owners, is_written=False)
+        for folder, sources in self.live.earlier.items():
+            self._add(folder, LEFT, self.live.owners_of(sources), is_written=False)
+        for folder, sources in self.live.write_paths.items():
+            self._add(folder, WRITE_PATH, self.live.owners_of(sources), is_written=True)
+
+    def _add_unreadable(self, context: NessieContext) -> None:
+        """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where."""
+        missing = [p.file for p in self.was.problems if p.is_missing]
+        collected = find_collected(context.record_of_collected.open(), missing)
+        for problem in self.was.problems:
+            owners = set(problem.content_ids) - self.kept_tables
+            if not owners:
+                continue
+            folder = table_folder(problem.file)
+            if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
+                seen = [t.last_seen for t in self.dropped if t.content_id in owners]
+                self._add(folder, DROPPED, owners, is_written=False, seen=seen)
+            else:
+                self.kept[problem.file] = (
+                    f"it can't be read, so its table's place is not known: {problem.why}"
+                )
+                self.kept_tables |= owners
+
+    def _add(
+        self,
+        spelled: str,
+        what: str,
+        owners: Iterable[str],
+        *,
+        is_written: bool,
+        seen: Iterable[datetime | None] = (),
+    ) -> None:
+        try:
+            location = without_links(location_of(spelled))
+            fold(spelled)
+            why = "" if location.key else "it is a whole store"
+        except (ConfigError, FormatError) as error:
+            why = error.message
+        if why:
+            self.kept[spelled] = why
+            self.kept_tables |= set(owners) if what == DROPPED else set()
+            return
+        folder = BaseFolder(spelled, location)
+        until = max((at for at in seen if at is not None), default=None)
+        place = Place(folder, what, frozenset(owners), is_written, until)
+        # What lies below a live table's location is listed anyway, and a table created again has its own files there.
+        if self.live_bases.at(place) or (what != DROPPED and self.live_bases.around(place)):
+            return
+        known = self.places.get(location)
+        if known is not None:
+            is_written = known.is_written or is_written
+            owned = known.owners | place.owners
+            until = known.metadata_until or until
+            place = replace(known, owners=owned, is_written=is_written, metadata_until=until)
+        self.places[location] = place
+
+
+class _Claims:
+    """Folders by folded name, with who claims them; found from folders inside and around them."""
+
+    def __init__(self, claims: Iterable[tuple[str, str]]) -> None:
+        self._at: dict[str, set[str]] = {}
+        self._below: dict[str, set[str]] = {}
+        for owner, uri in dict.fromkeys(claims):
+            for folded in {fold(place) for place in real_places([uri])}:
+                self._at.setdefault(folded, set()).add(owner)
+                for parent in _parents(folded):
+                    self._below.setdefault(parent, set()).add(owner)
+
+    def at(self, place: Place) -> set[str]:
+        """Who claims the place itself."""
+        return {owner for folded in place.folded for owner in self._at.get(folded, ())}
+
+    def around(self, place: Place) -> set[str]:
+        """Who claims the place or a folder around it."""
+        return {
+            owner
+            for folded in place.folded
+            for folder in (folded, *_parents(folded))
+            for owner in self._at.get(folder, ())
+        }
+
+    def inside(self, place: Place) -> set[str]:
+        """Who claims a folder inside the place."""
+        return {owner for folded in place.folded for owner in self._below.get(folded, ())}
+
+
+class _Deciding:
+    """Refuses places, and then what stands or falls with them, until nothing changes any more."""
+
+    def __init__(
+        self,
+        found: _Candidates,
+        live: LiveFiles,
+        live_bases: _Claims,
+        was: LiveFiles,
+        claims: Sequence[tuple[str, str]],
+    ) -> None:
+        self._places = list(found.places.values())
+        self._live_bases = live_bases
+        self._live_ids = {owner for owners in live.owners.values() for owner in owners}
+        self._was = was
+        self._claims = [*claims, *_folders_of(live)]
+        self.kept_tables = found.kept_tables
+        self.refused: dict[Place, str] = {}
+
+    def settle(self, refused: Mapping[Place, str]) -> list[Place]:
+        """The places that are left when these are refused."""
+        newly = dict(refused)
+        while True:
+            self.refused |= newly
+            self.kept_tables |= {o for p in newly if p.what == DROPPED for o in p.owners}
+            of_kept = ((o, f) for o, f in _folders_of(self._was) if o in self.kept_tables)
+            claims = _Claims([*self._claims, *of_kept])
+            left = [place for place in self._places if place not in self.refused]
+            newly = {place: why for place in left if (why := self._why_not_its_own(place, claims))}
+            if not newly:
+                return left
+
+    def _why_not_its_own(self, place: Place, claims: _Claims) -> str:
+        if inside := self._live_bases.inside(place):
+            return f"live tables lie in it ({_named(inside)})"
+        if kept := place.owners & self.kept_tables:
+            return f"the files of its table stay ({_named(kept)})"
+        shared = claims.around(place) | claims.inside(place)
+        # Of several owners, none may be live.
+        if len(place.owners) == 1 or self._live_ids.isdisjoint(place.owners):
+            shared -= place.owners
+        # A dropped table inside a live one lies among files that are judged one by one anyway.
+        shared -= self._live_bases.around(place)
+        return f"others may own files there ({_named(shared)})" if shared else ""
+
+
+def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: datetime) -> str:
+    """Why somebody may still use a place that nobody of this catalog writes to; empty where nothing tells so."""
+    if place.is_written:
+        return ""
+    if files.untimed:
+        return "files there have no time"
+    if files.newest is not None and files.newest > old_until:
+        return f"a file was written there at {format_time(files.newest)}, within the grace of dropped tables"
+    strange = sorted(name for name in files.newest_metadata if fold(name) not in known)
+    at, until = files.newest_metadata_at, place.metadata_until
+    # Of a table whose newest metadata we collected, older files are left that nothing names any more.
+    is_left_by_us = at is not None and until is not None and at <= until + SAFETY_FULL.clock_skew
+    if strange and not is_left_by_us:
+        return f"its newest metadata file is not of this catalog, so another one may have the table: {strange[0]}"
+    return ""
+
+
+def _folders_of(files: LiveFiles) -> Iterator[tuple[str, str]]:
+    """(content id, folder) of everything that tables name as theirs."""
+    for source, owners in files.owners.items():
+        yield from ((owner, table_folder(source)) for owner in owners)
+    for folders in (files.bases, files.earlier, files.write_paths):
+        for folder, sources in folders.items():
+            yield from ((owner, folder) for owner in files.owners_of(sources))
+
+
+def _parents(folded: str) -> Iterator[str]:
+    while folded := folded.rpartition("/")[0]:
+        yield folded
+
+
+def _sound(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from real_places([name])
+
+
+def _first(notes: Sequence[str], what: str) -> list[str]:
+    more = len(notes) - _NOTES_AT_MOST
+    return [*notes[:_NOTES_AT_MOST], *([f"{more} more {what}"] if more > 0 else [])]
+
+
+def _named(owners: Iterable[str]) -> str:
+    names = sorted(owners)
+    return ", ".join(names[:_NAMED_AT_MOST]) + (", …" if len(names) > _NAMED_AT_MOST else "")

@@ -1,0 +1,93 @@
+"""What a run on a live set works with. Built once, handed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.collector.lakefs.context import utc_now
+from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.target import Target
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
+from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Engine
+from lakesweep.storage import ObjectStore, StorageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class NessieContext:
+    """The live sets, the lake, and a folder of our own for listings, plans and ledgers."""
+
+    live_sets: LiveSetStore
+    engine: Engine
+    storage: StorageOptions
+    work: Location
+    phases: Phases
+    collected: Location | None = None  # where the record of collected files lies; None: in `work`
+    clock: Callable[[], datetime] = field(default=utc_now)
+    most_tasks: int = 200
+    files_in_flight: int = 32  # metadata files or manifests that one task reads at the same time
+    margins: SafetyMargins = SAFETY_FULL
+
+    @property
+    def lake(self) -> Lake:
+        """The stores that tables lie in."""
+        return Lake(self.storage, self.files_in_flight)
+
+    @property
+    def target(self) -> Target:
+        """Our own folder, as work functions are told of it."""
+        return Target(self.work, self.storage)
+
+    @property
+    def record_of_collected(self) -> Target:
+        """The folder with the names of metadata files that sweeps deleted, which outlives every live set."""
+        return Target(self.collected or self.work, self.storage)
+
+    @property
+    def store(self) -> ObjectStore:
+        """Our own folder."""
+        return self.target.open()
+
+
+@dataclass(frozen=True, slots=True)
+class SetFolder:
+    """The files of the runs on one live set, relative to the work location."""
+
+    live_set_id: LiveSetId
+
+    @property
+    def root(self) -> str:
+        return f"{self.live_set_id}/"
+
+    @property
+    def plan(self) -> str:
+        return f"{self.root}plan.json"
+
+    @property
+    def record(self) -> str:
+        return f"{self.root}record.json"
+
+    @property
+    def listing(self) -> str:
+        return f"{self.root}listing/"
+
+    @property
+    def manifests(self) -> str:
+        return f"{self.root}manifests/"
+
+    @property
+    def verdicts(self) -> str:
+        return f"{self.root}verdicts/"
+
+    @property
+    def ledger(self) -> str:
+        return f"{self.root}ledger/"
+
+    @property
+    def gone(self) -> str:
+        return f"{self.root}gone/"

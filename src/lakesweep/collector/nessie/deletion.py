@@ -1,0 +1,98 @@
+"""Delete a chunk of authorised files, wherever they lie: intent first, then one outcome for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesweep.collector.ledger import deleting
+from lakesweep.collector.ledger.deadline import Deadline
+from lakesweep.collector.ledger.deleting import Chunk, LedgerFolders
+from lakesweep.collector.nessie.collected import CollectedNames
+from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.places import Lake, location_of, split_file
+from lakesweep.collector.nessie.protection import FolderIndex
+from lakesweep.collector.parts import read_part
+from lakesweep.collector.target import Target
+from lakesweep.domain.location import Location
+from lakesweep.storage import UNKNOWN_SIZE, DeleteStatus, ObjectInfo, ObjectStore
+
+Outcome = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDeletion:
+    """What a delete needs to know besides the chunk."""
+
+    lake: Lake
+    work: Target
+    folders: LedgerFolders
+    protection: FolderIndex
+    collected: Target  # where the record of deleted metadata lies
+
+    def __call__(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
+        """Work function: deletes, writes the ledger, returns counts by outcome."""
+        for chunk in chunks:
+            yield self._delete_chunk(chunk)
+
+    def _delete_chunk(self, chunk: Chunk) -> pa.RecordBatch:
+        store = self.work.open()
+        deadline = deleting.write_intent(store, self.folders, chunk)
+        if not isinstance(deadline, Deadline):
+            return deadline
+        part = pa.Table.from_batches(
+            read_part(store.read(chunk.part), FILE_SCHEMA, chunk.part), schema=FILE_SCHEMA
+        )
+        rows = part.slice(chunk.start, chunk.rows)
+        uris = rows.column("uri").to_pylist()
+        sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
+        collected = CollectedNames(self.collected.open(), chunk.name)
+        collected.write(uris)
+        outcomes = self._outcomes(rows, deadline)
+        gone = (
+            uri
+            for uri, (outcome, _) in zip(uris, outcomes, strict=True)
+            if outcome in deleting.DONE
+        )
+        collected.write(gone)
+        deleting.write_outcomes(store, self.folders, chunk, uris, sizes, outcomes)
+        return deleting.outcome_counts(chunk, deleting.add_up(uris, sizes, outcomes))
+
+    def _outcomes(self, rows: pa.Table, deadline: Deadline) -> list[Outcome]:
+        outcomes: dict[int, Outcome] = {}
+        by_folder: dict[Location, dict[int, ObjectInfo]] = {}
+        uris, sizes, times, etags = (column.to_pylist() for column in rows.columns)
+        # The last look at each file: whatever the plan says, nothing outside the base locations is deleted.
+        names, modified = (rows.column(name).combine_chunks() for name in ("uri", "last_modified"))
+        words = self.protection.words_for(names, modified).to_pylist()
+        for number, (uri, word) in enumerate(zip(uris, words, strict=True)):
+            if word:
+                outcomes[number] = (deleting.PROTECTED, word)
+                continue
+            folder, key = split_file(location_of(uri))
+            size = UNKNOWN_SIZE if sizes[number] is None else sizes[number]
+            listed = ObjectInfo(key, size, times[number], etags[number])
+            by_folder.setdefault(folder, {})[number] = listed
+        for folder, wanted in by_folder.items():
+            store = self.lake.open_for_deletes(folder)
+            done = store.delete_many(
+                [listed.key for listed in wanted.values()],
+                seconds_left=deadline.seconds_left,
+                # A file that was written anew under its name since is another file, and may be live.
+                expected={listed.key: listed for listed in wanted.values()},
+            )
+            for number, outcome in zip(wanted, done, strict=True):
+                outcomes[number] = (deleting.OUTCOME_OF[outcome.status], outcome.detail or "")
+            if folder.kind == "local":
+                _delete_checksums(store, [o.key for o in done if o.status is DeleteStatus.GONE])
+        return [outcomes[number] for number in range(len(uris))]
+
+
+def _delete_checksums(store: ObjectStore, keys: Sequence[str]) -> None:
+    """The hidden `.name.crc` that Hadoop's local file system wrote beside a file goes with it, as Hadoop does it."""
+    # One that is not there, or that stays, harms nobody: a listing never shows it.
+    store.delete_many(
+        [f"{folder}{slash}.{name}.crc" for folder, slash, name in (k.rpartition("/") for k in keys)]
+    )

@@ -1,0 +1,222 @@
+"""Which folders a run may look into, and what is said of files because of the folder they lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakesweep.collector.nessie.list_folders import ICEBERG, FoundTable
+from lakesweep.collector.nessie.live_files import LiveFiles
+from lakesweep.collector.nessie.places import location_of, table_folder, without_links
+from lakesweep.collector.nessie.problems import Problem
+from lakesweep.collector.nessie.protection import OLD_ONLY, FolderIndex
+from lakesweep.collector.nessie.references import LIVE, NamedFiles
+from lakesweep.collector.nessie.verdicts import DROPPED_TABLE
+from lakesweep.domain.file_names import fold, is_below
+from lakesweep.domain.live_sets import OtherContent
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError, FormatError
+
+OUTSIDE = "outside base locations"
+UNKNOWN_TABLE = "of a table that no live content knows: dropped, or another catalog's"
+OTHER_KIND = "of a content of another kind"
+GIVEN_UP = "below a location of a content given up"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFolder:
+    """A base location: as its table spells it, and where it really lies."""
+
+    spelled: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder beside live base locations whose files may go, once they are older than the grace of dropped tables."""
+
+    folder: BaseFolder
+    what: str
+    owners: frozenset[str]  # content ids
+    is_written: bool = False  # a live table may write there
+    metadata_until: datetime | None = (
+        None  # what a table had there whose newest metadata we collected
+    )
+
+    @property
+    def uris(self) -> tuple[str, str]:
+        """As its table spells it, and where it really lies."""
+        return self.folder.spelled, self.folder.location.uri
+
+    @property
+    def folded(self) -> set[str]:
+        return {fold(uri) for uri in self.uris}
+
+
+def find_base_folders(live: LiveFiles) -> tuple[list[BaseFolder], list[Problem]]:
+    """Every base location, and those that can't be looked into."""
+    found: list[BaseFolder] = []
+    problems: list[Problem] = []
+    for spelled, sources in sorted(live.bases.items()):
+        owners = live.owners_of(sources)
+        try:
+            location = without_links(location_of(spelled))
+            if not location.key:
+                why = "a table there would take whatever else lies in this whole store for garbage"
+                problems.append(Problem(spelled, "base location", why, owners))
+                continue
+            fold(spelled)
+        except (ConfigError, FormatError) as error:
+            problems.append(Problem(spelled, "base location", error.message, owners))
+            continue
+        found.append(BaseFolder(spelled, location))
+    return found, problems
+
+
+def outermost(folders: Iterable[Location]) -> list[Location]:
+    """Those that lie in no other, so that each file is listed once."""
+    kept: list[Location] = []
+    for folder in sorted(set(folders), key=lambda f: (f.uri.count("/"), f.uri)):
+        if not any(other.contains(folder) for other in kept):
+            kept.append(folder)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """All that decides by folders: bases to judge, and what in them is not ours."""
+
+    bases: Sequence[BaseFolder]  # those of live contents, and the places that are collected
+    live: LiveFiles
+    dropped: LiveFiles  # of tables whose files stay
+    others: Sequence[OtherContent]
+    given_up: Sequence[str]  # locations that contents given up could own
+    places: Sequence[Place] = ()
+    old_until: datetime | None = None  # what is later in a place stays
+
+    def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
+        """Those of other formats, and Iceberg tables and views that no live content knows."""
+        # In a folder that writers are sent to, a table's metadata may be anybody's.
+        written = {place.folder for place in self.places if place.is_written}
+        bases = [base for base in self.bases if base not in written]
+        known = {fold(uri) for base in bases for uri in (base.spelled, base.location.uri)}
+        known |= {fold(uri) for uri in real_places(self._known_tables())}
+        return sorted(t for t in tables_seen if t.kind != ICEBERG or fold(t.folder) not in known)
+
+    def protection(
+        self,
+        tables_seen: Iterable[FoundTable] = (),
+        others_now: Iterable[OtherContent] = (),
+        live_now: LiveFiles | None = None,
+    ) -> FolderIndex:
+        """The index by which files are judged; `tables_seen` are folders that look like a table's.
+
+        `others_now` and `live_now` are of contents that became live since the mark.
+        """
+        bases = [uri for base in self.bases for uri in (base.spelled, base.location.uri)]
+        unknown = self.unknown_tables(tables_seen)
+        folded_bases = {fold(uri) for uri in bases}
+        dropped = [
+            uri for uri in real_places(self._dropped_tables()) if fold(uri) not in folded_bases
+        ]
+        given_up = list(real_places(self.given_up))
+        new = self._new_folders(live_now) if live_now is not None and self.places else set()
+        return FolderIndex.of(
+            [
+                # Not what lies in the folder of another table that is known, but for places where tables keep files.
+                *((uri, GIVEN_UP) for uri in given_up),
+                *((uri, DROPPED_TABLE) for uri in dropped),
+                *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind == ICEBERG),
+                *(
+                    (uri, DROPPED_TABLE if _overlap(place.folded, new) else OLD_ONLY)
+                    for place in self.places
+                    for uri in place.uris
+                ),
+                *((uri, "") for uri in bases),
+            ],
+            overruling=[
+                *(
+                    (f"{uri}/{inner}", GIVEN_UP)
+                    for uri in given_up
+                    for inner in ("data", "metadata")
+                ),
+                *(
+                    (uri, OTHER_KIND)
+                    for uri in real_places(other_folders([*self.others, *others_now]))
+                ),
+                # Their logs may name any file below their folder, also one below an Iceberg table's.
+                *((t.folder, f"of a {t.kind} table") for t in unknown if t.kind != ICEBERG),
+            ],
+            elsewhere=OUTSIDE,
+            old_until=self.old_until,
+        )
+
+    def _new_folders(self, now: LiveFiles) -> set[str]:
+        """Folded folders of tables that the mark did not know there."""
+        known = {fold(uri) for uri in real_places(self.live.bases)}
+        folders = {*now.bases, *(table_folder(source) for source in now.owners)}
+        return {fold(uri) for uri in real_places(folders)} - known
+
+    def base_locations(self) -> Iterator[tuple[str, str]]:
+        """(content id, place) of all that is listed."""
+        yield from self.live.base_locations()
+        for place in self.places:
+            yield from ((owner, place.folder.spelled) for owner in sorted(place.owners))
+
+    def overlaps_a_base(self, base: str) -> bool:
+        """Whether a folder lies in a base location, is one, or holds one."""
+        try:
+            folded = [fold(uri) for uri in real_places([base])]
+        except FormatError:
+            return False
+        return _overlap(folded, {fold(base.location.uri) for base in self.bases})
+
+    def _known_tables(self) -> Iterator[str]:
+        yield from (table_folder(source) for source in self.live.owners)
+        yield from self.live.earlier
+
+    def _dropped_tables(self) -> Iterator[str]:
+        yield from self.dropped.bases
+        yield from (table_folder(source) for source in self.dropped.owners)
+
+
+def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
+    """Folders that belong to contents of other kinds: a Delta table's root, a folder with its own `metadata/`."""
+    for location in (location for other in others for location in other.locations):
+        root, delta_log, _ = location.partition("/_delta_log")
+        folder = location.rstrip("/").rpartition("/")[0]
+        if delta_log:
+            yield root
+        elif folder.endswith("/metadata"):
+            yield folder.removesuffix("/metadata")
+        elif "." not in location.rstrip("/").rpartition("/")[2]:
+            yield location.rstrip("/")
+
+
+def named_files(label: str, others: Iterable[OtherContent]) -> NamedFiles | None:
+    """What contents of other kinds name, as live files."""
+    named: set[str] = set()
+    for uri in (location for other in others for location in other.locations):
+        try:
+            fold(uri)
+        except FormatError:
+            continue  # no place that a listing could show
+        named.add(uri)
+    return NamedFiles(label, tuple(sorted(named)), LIVE) if named else None
+
+
+def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
+    """Whether a folded folder of the one side lies in one of the other side, is one, or holds one."""
+    return any(is_below(a, b) or is_below(b, a) for a in some for b in others)
+
+
+def real_places(uris: Iterable[str]) -> Iterator[str]:
+    """Each URI that names a place, and where it really lies, if that is elsewhere."""
+    for uri in uris:
+        try:
+            fold(uri)
+            yield uri
+            yield without_links(location_of(uri)).uri
+        except (ConfigError, FormatError):
+            continue  # A scheme that can't be listed, so no file of it is ever judged.

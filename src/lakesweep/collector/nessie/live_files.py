@@ -1,0 +1,206 @@
+"""From contents to the files they need: metadata, then manifest lists, each file read once however often it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.collector.nessie import metadata as named
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.metadata import (
+    NAMED_SCHEMA,
+    ListItem,
+    MetadataItem,
+    find_lists_naming,
+    read_manifest_lists,
+    read_metadata,
+)
+from lakesweep.collector.nessie.places import Unreadable
+from lakesweep.collector.nessie.problems import Problem
+from lakesweep.collector.nessie.references import ManifestItem, NamedFiles
+from lakesweep.domain.live_sets import ContentKind, DroppedTable
+from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, chunked, tasks_for
+from lakesweep.formats.iceberg.manifests import Promised
+
+_FILES_PER_ITEM = 5_000
+
+FULLER = "manifests have more entries than their manifest lists say, and all of them count"
+
+
+@dataclass(slots=True)
+class LiveFiles:
+    """What some contents need. Data files are not here: executors read them out of the manifests."""
+
+    owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
+    bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
+    earlier: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # folders in which these tables kept metadata before → metadata files
+    write_paths: dict[str, set[str]] = field(
+        default_factory=dict
+    )  # folders that these tables' properties send writers to → metadata files
+    logged: set[str] = field(default_factory=set)  # earlier metadata files in other folders, or all
+    lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
+    embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
+    totals: dict[str, int] = field(default_factory=dict)  # manifest list → files promised
+    manifests: dict[str, Promised] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)  # statistics files
+    problems: list[Problem] = field(default_factory=list)
+    notices: dict[str, set[str]] = field(default_factory=dict)  # what is odd → files
+
+    def base_locations(self) -> Iterator[tuple[str, str]]:
+        """(content id, base location)."""
+        for base, sources in self.bases.items():
+            for content_id in sorted({owner for s in sources for owner in self.owners[s]}):
+                yield content_id, base
+
+    def items(self, kind: int) -> list[ManifestItem | NamedFiles]:
+        """All of it as work, each file once."""
+        names = sorted({*self.owners, *self.lists, *self.manifests, *self.others})
+        items: list[ManifestItem | NamedFiles] = [
+            NamedFiles(f"{kind}-{number}", tuple(chunk), kind)
+            for number, chunk in enumerate(chunked(names, _FILES_PER_ITEM))
+        ]
+        return items + self.manifest_items(kind)
+
+    def manifest_items(self, kind: int) -> list[ManifestItem]:
+        """All manifests as work."""
+        return [ManifestItem(path, promised, kind) for path, promised in self.manifests.items()]
+
+    def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
+        """The contents that these metadata files belong to."""
+        return tuple(sorted({owner for source in sources for owner in self.owners[source]}))
+
+    def problem(self, file: str, what: str, why: Unreadable, sources: Iterable[str]) -> Problem:
+        """A file that can't be read, and all that need it: `sources` are the metadata files that lead to it."""
+        named_by = tuple(sorted(sources))
+        return Problem(file, what, why.why, self.owners_of(named_by), named_by, why.is_missing)
+
+    def notes(self) -> list[str]:
+        """What a run's record says about odd files, each kind once with an example."""
+        return [
+            f"{len(files)} {what} (for example {min(files)})"
+            for what, files in sorted(self.notices.items())
+        ]
+
+    def forget_bases(self, is_of_interest: Callable[[str], bool]) -> None:
+        """Leave out what belongs to base locations that nobody asks about."""
+        out = {s for base, own in self.bases.items() if not is_of_interest(base) for s in own}
+        self.lists = {path: own - out for path, own in self.lists.items() if own - out}
+        self.embedded = {path: own - out for path, own in self.embedded.items() if own - out}
+        self.manifests = dict.fromkeys(self.embedded, Promised())
+
+
+def read_live_files(
+    context: NessieContext,
+    states: Iterable[DistinctContent],
+    *,
+    all_snapshots: bool,
+    is_of_interest: Callable[[str], bool] | None = None,
+    name_logs: bool = False,
+) -> LiveFiles:
+    """Read metadata files and manifest lists. What can't be read is a problem of the result, not an error yet.
+
+    `is_of_interest` is asked of every base location before the manifest lists are read. `name_logs` finds all
+    earlier metadata files that each metadata file lists.
+    """
+    live = LiveFiles()
+    items = _items(states, live, all_snapshots, name_logs)
+    with context.phases.phase("metadata") as step:
+        for row in _rows(context, items, partial(read_metadata, context.lake)):
+            _take_metadata_row(live, row)
+        step.items = len(items)
+        step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
+    if is_of_interest is not None:
+        live.forget_bases(is_of_interest)
+    with context.phases.phase("manifest lists") as step:
+        lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
+        for row in _rows(context, lists, partial(read_manifest_lists, context.lake)):
+            path, value = row["source"], row["value"]
+            if row["kind"] in (named.PROBLEM, named.MISSING):
+                why = Unreadable(value, row["kind"] == named.MISSING)
+                live.problems.append(live.problem(path, named.MANIFEST_LIST, why, live.lists[path]))
+            else:
+                promised = Promised(row["count"], row["length"])
+                live.manifests[value] = promised.at_least(live.manifests.get(value, Promised()))
+        step.items = len(live.lists)
+        step.said = f"{len(live.lists)} manifest lists, {len(live.manifests)} manifests"
+    return live
+
+
+def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
+    """Dropped tables as they were put last."""
+    return [
+        DistinctContent(t.content_id, t.content_type, t.metadata_location, t.snapshot_id)
+        for t in tables
+    ]
+
+
+def name_owners(
+    context: NessieContext, live: LiveFiles, bad: Mapping[str, Unreadable]
+) -> list[Problem]:
+    """Problems of manifests (path → why), with the contents that need them."""
+    if not bad:
+        return []
+    sources: dict[str, set[str]] = {path: set(live.embedded.get(path, ())) for path in bad}
+    work = partial(find_lists_naming, context.lake, frozenset(bad))
+    for row in _rows(context, sorted(live.lists), work):
+        sources[row["value"]] |= live.lists[row["source"]]
+    return [live.problem(path, named.MANIFEST, why, sources[path]) for path, why in bad.items()]
+
+
+def _items(
+    states: Iterable[DistinctContent], live: LiveFiles, all_snapshots: bool, name_logs: bool
+) -> list[MetadataItem]:
+    kinds: dict[str, ContentKind] = {}
+    snapshots: dict[str, set[int]] = {}
+    for content_id, kind, location, snapshot_id in states:
+        live.owners.setdefault(location, set()).add(content_id)
+        kinds[location] = kind
+        snapshots.setdefault(location, set()).add(snapshot_id)
+    return [
+        MetadataItem(
+            *(location, kinds[location], tuple(sorted(snapshots[location]))),
+            all_snapshots=all_snapshots,
+            name_log=name_logs,
+        )
+        for location in sorted(kinds)
+    ]
+
+
+def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
+    source, value = row["source"], row["value"]
+    match row["kind"]:
+        case named.BASE:
+            live.bases.setdefault(value, set()).add(source)
+        case named.EARLIER:
+            live.earlier.setdefault(value, set()).add(source)
+        case named.WRITE_PATH:
+            live.write_paths.setdefault(value, set()).add(source)
+        case named.LOGGED:
+            live.logged.add(value)
+        case named.MANIFEST_LIST:
+            live.lists.setdefault(value, set()).add(source)
+            if row["count"] is not None:
+                live.totals[value] = max(row["count"], live.totals.get(value, 0))
+        case named.MANIFEST:
+            live.embedded.setdefault(value, set()).add(source)
+            live.manifests.setdefault(value, Promised())
+        case named.FILE:
+            live.others.add(value)
+        case named.NOTICE:
+            live.notices.setdefault(value, set()).add(source)
+        case kind:
+            why = Unreadable(value, kind == named.MISSING)
+            live.problems.append(live.problem(source, "metadata file", why, [source]))
+
+
+def _rows(context: NessieContext, items: Sequence[object], work: Work) -> Iterator[dict[str, Any]]:
+    tasks = tasks_for(len(items), context.engine.slots, at_most=context.most_tasks, per_task=8)
+    seconds = len(items) * SECONDS_PER_FILE
+    table = context.engine.collect(Scatter(items, work, NAMED_SCHEMA, tasks, seconds=seconds))
+    for batch in table.to_batches():
+        yield from batch.to_pylist()

@@ -1,0 +1,293 @@
+"""Read what is live (manifests, and files that are known by name) and emit hashes of file names as cells.
+
+Each item sends one row of counts along through the same shuffle, so the driver can prove that every manifest arrived
+once and whole. A manifest that can't be read arrives as a problem: the meeting goes on, and the plan is never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
+from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA, PROBLEM
+from lakesweep.collector.nessie.places import Lake, Unreadable, real_folder
+from lakesweep.collector.parts import read_addresses
+from lakesweep.collector.target import Target
+from lakesweep.domain.file_names import fold
+from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, single_cell
+from lakesweep.errors import FormatError
+from lakesweep.formats.file_hashes import hash_files
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
+
+# Kinds of reference cells.
+LIVE, DROPPED, GONE, CANARY, COUNTS = 1, 2, 3, 4, 5
+
+COUNTS_SCHEMA = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("files", pa.int64(), nullable=False),  # live entries read
+        pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
+        pa.field("problem", pa.string(), nullable=False),
+        pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
+        pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
+        pa.field("pack", pa.string(), nullable=False),  # where its hashes are kept; empty: nowhere
+    ]
+)
+
+_BYTES_PER_HASH = 8
+# Manifests are mostly small. Names of so many are hashed together.
+_MANIFESTS_TOGETHER = 500
+_NAMES_TOGETHER = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestItem:
+    """A manifest to read, what its lists promise of it, and what its files are (LIVE or DROPPED)."""
+
+    path: str
+    promised: Promised
+    kind: int
+    pack: str = ""  # where an earlier run kept its hashes; empty: nowhere
+
+    @property
+    def name(self) -> str:
+        return f"manifest:{self.kind}:{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFiles:
+    """Files that the driver knows by name: metadata files, manifest lists, manifests, statistics; or canaries."""
+
+    label: str
+    uris: tuple[str, ...]
+    kind: int
+
+    @property
+    def name(self) -> str:
+        return f"named:{self.label}"
+
+
+@dataclass(frozen=True, slots=True)
+class GoneFiles:
+    """A file of the ledger: what an earlier, unfinished sweep of the same plan deleted."""
+
+    key: str
+
+    @property
+    def name(self) -> str:
+        return f"gone:{self.key}"
+
+
+ReferenceItem = ManifestItem | NamedFiles | GoneFiles
+
+
+def read_references(
+    lake: Lake, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
+
+    What is read of manifests is kept in the folder `kept_in`; those of which it is kept already are not read.
+    """
+    emit = _Emitter(partitions, ManifestKeeper(work.open(), kept_in))
+    manifests: dict[str, list[ManifestItem]] = {}
+    packs: dict[str, list[ManifestItem]] = {}
+    for item in items:
+        match item:
+            case ManifestItem() if item.pack:
+                packs.setdefault(item.pack, []).append(item)
+            case ManifestItem():
+                manifests.setdefault(item.path, []).append(item)
+            case NamedFiles():
+                yield from emit.item(item.name, item.kind, pa.array(item.uris, pa.string()))
+            case GoneFiles():
+                lists = list(read_addresses(work.open().read(item.key), item.key))
+                yield from emit.item(
+                    item.name, GONE, pa.chunked_array(lists, pa.string()).combine_chunks()
+                )
+    for pack, wanted in packs.items():
+        kept = read_pack(work.open(), pack)
+        for item in wanted:
+            known = kept.get(item.path)
+            if known is not None and known.serves(item.promised):
+                yield from emit.kept(item, known)
+            else:
+                manifests.setdefault(item.path, []).append(item)
+    for path, data in lake.read_many(manifests):
+        for item in manifests[path]:
+            yield from emit.manifest(item, data)
+    yield from emit.rest()
+
+
+def find_bad_manifests(lake: Lake, items: Iterator[ManifestItem]) -> Iterator[pa.RecordBatch]:
+    """Work function: which of these manifests can't be read, and why."""
+    wanted = {item.path: item for item in items}
+    bad = []
+    for path, data in lake.read_many(wanted):
+        found = live_files(wanted[path], data)
+        if isinstance(found, ManifestFiles):
+            try:
+                hash_files(found.files)
+                continue
+            except FormatError as error:  # a file name that may mean any place
+                found = Unreadable(error.message)
+        kind = MISSING if found.is_missing else PROBLEM
+        bad.append({"source": path, "kind": kind, "value": found.why})
+    yield pa.RecordBatch.from_pylist(bad, schema=NAMED_SCHEMA)
+
+
+def live_files(item: ManifestItem, data: bytes | Unreadable) -> ManifestFiles | Unreadable:
+    """The files of a manifest that are not deleted in it, or why nobody knows."""
+    if isinstance(data, Unreadable):
+        return data
+    try:
+        return read_manifest(data, item.path, item.promised)
+    except FormatError as error:
+        return Unreadable(error.message)
+
+
+def hash_live_files(uris: pa.Array) -> Hashes:
+    """Hashes of live files; local ones also by their real path, as a listing may come by another way."""
+    hashes = hash_files(uris)
+    is_local = pc.or_(pc.starts_with(uris, "file:"), pc.starts_with(uris, "/"))
+    if not pc.any(is_local).as_py():
+        return hashes
+    local = uris.filter(is_local)
+    folders = pc.replace_substring_regex(local, r"/[^/]*$", "").dictionary_encode()
+    real = [real_folder(folder) for folder in folders.dictionary.to_pylist()]
+    if all(name is None for name in real):
+        return hashes
+    names = pc.replace_substring_regex(local, r"^.*/", "")
+    moved = [
+        fold(f"{folder}/{name}")
+        for folder, name in zip(
+            pa.array(real, pa.string()).take(folders.indices).to_pylist(),
+            names.to_pylist(),
+            strict=True,
+        )
+        if folder is not None
+    ]
+    return np.concatenate([hashes, hash_addresses(pa.array(moved, pa.string()))])
+
+
+class _Emitter:
+    """Gathers hashes by kind and packs them when enough have come together."""
+
+    def __init__(self, partitions: int, keeper: ManifestKeeper) -> None:
+        self._keeper = keeper
+        self._partitions = partitions
+        self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
+        self._waiting: dict[int, list[Hashes]] = {}
+        self._rows = 0
+        self._read: list[tuple[ManifestItem, ManifestFiles, int]] = []
+        self._names = 0
+        self._counts: list[dict[str, object]] = []
+
+    def item(
+        self, name: str, kind: int, uris: pa.Array, is_fuller: bool = False
+    ) -> Iterator[pa.RecordBatch]:
+        hashes = hash_live_files(uris) if kind in (LIVE, DROPPED) else hash_files(uris)
+        self._count(name, kind, len(uris), len(hashes), is_fuller=is_fuller)
+        yield from self._add(kind, hashes)
+
+    def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
+        is_fuller = item.promised.entries is not None and known.entries > item.promised.entries
+        files = len(known.hashes)
+        self._count(item.name, item.kind, files, files, is_fuller=is_fuller, pack=item.pack)
+        yield from self._add(item.kind, known.hashes)
+
+    def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
+        files = live_files(item, data)
+        if isinstance(files, Unreadable):
+            self._count(item.name, item.kind, 0, 0, files)
+            return
+        size = len(data) if isinstance(data, bytes) else 0
+        self._read.append((item, files, size))
+        self._names += len(files.files)
+        if len(self._read) >= _MANIFESTS_TOGETHER or self._names >= _NAMES_TOGETHER:
+            yield from self._hash_read()
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        yield from self._hash_read()
+        yield from self._flush()
+        self._keeper.write()
+        if self._counts:
+            home = len(self._counts) % self._partitions
+            counts = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
+            yield single_cell(COUNTS, home, counts)
+
+    def _hash_read(self) -> Iterator[pa.RecordBatch]:
+        """Hash the names of the manifests read so far, those of one kind together."""
+        read, self._read, self._names = self._read, [], 0
+        for kind in sorted({item.kind for item, _, _ in read}):
+            of_kind = [one for one in read if one[0].kind == kind]
+            uris = pa.chunked_array([one.files for _, one, _ in of_kind]).combine_chunks()
+            try:
+                hashes = hash_live_files(uris)
+            except FormatError:
+                hashes = None
+            if hashes is None or len(hashes) != len(uris):
+                # A name that is not understood, or files that have two: each manifest answers for its own.
+                for item, one, _ in of_kind:
+                    yield from self._one_manifest(item, one)
+                continue
+            start = 0
+            for item, one, size in of_kind:
+                files = len(one.files)
+                own = hashes[start : start + files]
+                start += files
+                pack = self._keeper.keep(item.path, item.promised, size, one, own)
+                is_fuller = _is_fuller(item, one)
+                self._count(item.name, kind, files, files, is_fuller=is_fuller, pack=pack)
+            yield from self._add(kind, hashes)
+
+    def _one_manifest(self, item: ManifestItem, one: ManifestFiles) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.item(item.name, item.kind, one.files, _is_fuller(item, one))
+        except FormatError as error:  # a file name that may mean any place
+            self._count(item.name, item.kind, 0, 0, Unreadable(error.message))
+
+    def _add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        self._waiting.setdefault(kind, []).append(hashes)
+        self._rows += len(hashes)
+        if self._rows >= self._limit:
+            yield from self._flush()
+
+    def _flush(self) -> Iterator[pa.RecordBatch]:
+        for kind, chunks in self._waiting.items():
+            yield pack_hashes(kind, np.concatenate(chunks), self._partitions)
+        self._waiting, self._rows = {}, 0
+
+    def _count(
+        self,
+        name: str,
+        kind: int,
+        files: int,
+        sent: int,
+        problem: Unreadable | None = None,
+        *,
+        is_fuller: bool = False,
+        pack: str = "",
+    ) -> None:
+        self._counts.append(
+            {
+                "item": name,
+                "kind": kind,
+                "files": files,
+                "sent": sent,
+                "problem": problem.why if problem else "",
+                "is_missing": problem is not None and problem.is_missing,
+                "is_fuller": is_fuller,
+                "pack": pack,
+            }
+        )
+
+
+def _is_fuller(item: ManifestItem, read: ManifestFiles) -> bool:
+    return item.promised.entries is not None and read.entries > item.promised.entries

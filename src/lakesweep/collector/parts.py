@@ -1,0 +1,136 @@
+"""Rows gathered into Parquet parts of bounded size, each written to the store in one atomic piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesweep.collector.target import own_name
+from lakesweep.errors import FormatError
+from lakesweep.formats.damage import named_damage
+from lakesweep.formats.tables import UNREADABLE, open_parquet
+from lakesweep.storage import ObjectStore
+
+ROWS_PER_PART = 500_000
+
+EVENT_SCHEMA = pa.schema([pa.field("address", pa.string()), pa.field("outcome", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One written file: its key, and what it holds."""
+
+    key: str
+    rows: int
+    bytes: int
+
+
+class PartWriter:
+    """Collects batches of one schema and writes a part whenever enough rows have come together."""
+
+    def __init__(self, store: ObjectStore, folder: str, stem: str, schema: pa.Schema) -> None:
+        self._store = store
+        self._folder = folder
+        self._stem = stem
+        self._schema = schema
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self.parts: list[Part] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take these rows; they are durable only after `close`."""
+        if batch.num_rows == 0:
+            return
+        self._waiting.append(batch)
+        self._rows += batch.num_rows
+        if self._rows >= ROWS_PER_PART:
+            self._flush()
+
+    def close(self) -> list[Part]:
+        """Write what is left; the parts written in all."""
+        if self._rows:
+            self._flush()
+        return self.parts
+
+    def _flush(self) -> None:
+        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        sink = pa.BufferOutputStream()
+        # Snappy does not notice a flipped bit, and these rows are ages and addresses.
+        pq.write_table(
+            table, sink, compression="snappy", use_dictionary=False, write_page_checksum=True
+        )
+        key = own_name(self._folder, self._stem, ".parquet")
+        self._store.write(key, sink.getvalue().to_pybytes())
+        size = sum_of(table, "size_bytes") if "size_bytes" in table.schema.names else 0
+        self.parts.append(Part(key, table.num_rows, size))
+        self._waiting, self._rows = [], 0
+
+
+def written_parts(store: ObjectStore, folder: str, stem: str, rows: pa.Table) -> str:
+    """Write these rows, and name the parts as a task tells its driver: a line each, "key rows bytes"."""
+    writer = PartWriter(store, folder, stem, rows.schema)
+    for batch in rows.to_batches():
+        writer.add(batch)
+    return "\n".join(f"{part.key} {part.rows} {part.bytes}" for part in writer.close())
+
+
+def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:
+    """The sum of a column; zero for no rows."""
+    return int(pa.compute.sum(rows.column(column)).as_py() or 0)
+
+
+def read_part(data: bytes, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, with exactly these columns; `what` names it in the error."""
+    with named_damage(what), _unreadable_is_damage():
+        for batch in _batches(open_parquet(data), schema.names):
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(f.name).cast(f.type) for f in schema], schema=schema
+            )
+
+
+def read_addresses(data: bytes, what: str) -> Iterator[pa.Array]:
+    """The addresses of a Parquet list, whether the server wrote it (`physical_address`) or we did (`address`)."""
+    with named_damage(what), _unreadable_is_damage():
+        file = open_parquet(data)
+        column = "address" if "address" in file.schema_arrow.names else "physical_address"
+        for batch in _batches(file, [column]):
+            yield batch.column(column).cast(pa.string())
+
+
+def read_events(data: bytes, what: str) -> Iterator[pa.RecordBatch]:
+    """The rows of an event file as `EVENT_SCHEMA`; the outcome is null in files that tell of none."""
+    with named_damage(what), _unreadable_is_damage():
+        file = open_parquet(data)
+        names = [name for name in EVENT_SCHEMA.names if name in file.schema_arrow.names]
+        for batch in _batches(file, names):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column(field.name).cast(field.type)
+                    if field.name in names
+                    else pa.nulls(batch.num_rows, field.type)
+                    for field in EVENT_SCHEMA
+                ],
+                schema=EVENT_SCHEMA,
+            )
+
+
+def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for batch in file.iter_batches(columns=columns, batch_size=200_000):
+        rows += batch.num_rows
+        yield batch
+    # A page with a damaged header just ends the reading.
+    if rows != file.metadata.num_rows:
+        raise pa.ArrowInvalid(f"{rows} of {file.metadata.num_rows} rows could be read")
+
+
+@contextmanager
+def _unreadable_is_damage() -> Iterator[None]:
+    try:
+        yield
+    except (*UNREADABLE, KeyError) as error:
+        raise FormatError(str(error).splitlines()[0][:200], kind="bad-parquet") from error

@@ -1,0 +1,71 @@
+"""Objects that are gone when a sweep comes to them: by our own hand, or by somebody else's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pytest
+
+from lakesweep.collector.lakefs import compaction
+from lakesweep.collector.lakefs.collect import run_sweep
+from lakesweep.collector.lakefs.paths import RunId, events_folder
+from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.parts import PartWriter
+from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep_testing.scene import Scene
+
+NOTE = "of {} objects that were already gone, {} had been deleted by earlier runs of lakesweep and {} by somebody else"
+
+
+def lose(scene: Scene, *names: str) -> None:
+    for name in names:
+        del scene.container.objects[f"ns/{scene.garbage[name]}"]
+
+
+def tell_restored(scene: Scene, address: str) -> None:
+    order = int(scene.lake.clock.now.timestamp() * 1000)
+    writer = PartWriter(scene.store, events_folder(order, "restored", RunId("r")), "p", MARK_SCHEMA)
+    row = {"address": address, "size_bytes": 1}
+    writer.add(pa.RecordBatch.from_pylist([row], schema=MARK_SCHEMA))
+    writer.close()
+    scene.lake.clock.advance(timedelta(days=10))  # a restored object is young for a while
+
+
+def notes_of_sweep(scene: Scene, mark_id: str) -> tuple[str, ...]:
+    return run_sweep(scene.context(), mark_id, SweepRequest()).notes
+
+
+def test_what_our_own_run_deleted_is_told_from_what_somebody_else_did(scene: Scene) -> None:
+    """Two marks name the same garbage, and the second sweep comes too late for all of it."""
+    first, second = scene.mark(), scene.mark()
+    lose(scene, "orphan-0", "expired-1")
+    assert NOTE.format(2, 0, 2) in notes_of_sweep(scene, first.mark_id)
+    assert NOTE.format(6, 4, 2) in notes_of_sweep(scene, second.mark_id)
+
+
+def test_deletions_that_were_written_together_tell_who_deleted(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What somebody else deleted is not taken for our own because its file became part of another."""
+    first, second = scene.mark(), scene.mark()
+    lose(scene, "orphan-0", "expired-1")
+    notes_of_sweep(scene, first.mark_id)
+    monkeypatch.setattr(compaction, "MOST_SMALL_FILES", 0)
+    assert compaction.compact_deletions(scene.store, set(), scene.lake.clock.now)
+    assert NOTE.format(6, 4, 2) in notes_of_sweep(scene, second.mark_id)
+
+
+def test_what_was_put_back_after_our_delete_was_lost_by_somebody_else(scene: Scene) -> None:
+    """The last that happened to it before is what counts."""
+    notes_of_sweep(scene, scene.mark().mark_id)
+    scene.put_back([scene.garbage["orphan-0"]])
+    tell_restored(scene, scene.garbage["orphan-0"])
+    marked = scene.mark()
+    lose(scene, "orphan-0")
+    assert NOTE.format(1, 0, 1) in notes_of_sweep(scene, marked.mark_id)
+
+
+def test_nothing_is_said_when_nothing_was_gone(scene: Scene) -> None:
+    """The usual case has no note."""
+    assert not [n for n in notes_of_sweep(scene, scene.mark().mark_id) if "already gone" in n]

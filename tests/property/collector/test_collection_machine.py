@@ -1,0 +1,385 @@
+"""What users do, in any order, on the embedded lake beside a lake of plain dicts; and collections in between.
+
+After every step: what a live reference reaches can be read, nothing young is gone, and the numbers add up. After a full
+run all garbage is gone and a second run, clean or optimised, finds nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from lakesweep.collector.copies import order as ordering
+from lakesweep.collector.copies.copier import CopyRoad
+from lakesweep.collector.copies.copy import copy_parts
+from lakesweep.collector.lakefs.paths import MarkId, events_folder, mark_folder
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
+from lakesweep.collector.parts import Part
+from lakesweep.collector.record import RunRecord
+from lakesweep.collector.target import Target
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import PartlySweptError, StorageError
+from lakesweep.formats.tables import read_mark
+from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.model import ModelConflictError, ModelLake
+from lakesweep_testing.user import RefusedError, User
+
+PATHS = st.sampled_from(["a", "b", "dir/c", "dir/d"])
+CONTENTS = st.sampled_from(["one", "two", "three"])
+_NUMBERS = itertools.count()
+
+
+class CrashingEngine(InProcessEngine):
+    """Loses its driver in the middle of the first deletion: half of the chunks done, no answer."""
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        if scatter.schema == DELETED_SCHEMA:
+            half = scatter.items[: (len(scatter.items) + 1) // 2]
+            super().collect(Scatter(half, scatter.work, scatter.schema, 1))
+            raise StorageError("the driver was lost")
+        return super().collect(scatter)
+
+
+class Collection(RuleBasedStateMachine):
+    """One repository and its model."""
+
+    lake: EmbeddedLake
+    backup_root: Path
+
+    @initialize()
+    def new_repository(self) -> None:
+        self.name = f"repo-{next(_NUMBERS)}"
+        self.user: User = self.lake.new_user(self.name)
+        self.prefix = f"{self.lake.folder}/{self.name}/"
+        self.model = ModelLake(min_age=MIN_AGE)
+        first = self.user.head("main")
+        self.model.add_commit("main", first, self.now, {}, ())
+        self.model.create_branch("main", first)
+        self.marks: list[str] = []
+        self.issued: dict[str, tuple[str, str]] = {}
+        self.backups: dict[str, set[str]] = {}
+        self.interrupted: str | None = None
+
+    # -- helpers
+
+    @property
+    def now(self) -> Any:
+        return self.lake.clock.now
+
+    def relative(self, address: str) -> str:
+        return str(self.lake.file_of(address)).removeprefix(self.prefix)
+
+    def branch_of(self, data: st.DataObject) -> str:
+        return data.draw(st.sampled_from(sorted(self.model.branches)), label="branch")
+
+    def took_bytes(self, address: str, content: str) -> str:
+        """An upload wrote an object: date it by the lake's clock, and tell the model."""
+        self.lake.date_file(address)
+        relative = self.relative(address)
+        self.model.store(relative, content, self.now, len(content))
+        return relative
+
+    # -- what users do
+
+    @rule(data=st.data(), path=PATHS, content=CONTENTS)
+    def upload(self, data: st.DataObject, path: str, content: str) -> None:
+        branch = self.branch_of(data)
+        address = self.user.upload(branch, path, content)
+        self.model.stage(branch, path, self.took_bytes(address, content))
+
+    @rule(data=st.data(), path=PATHS)
+    def delete(self, data: st.DataObject, path: str) -> None:
+        branch = self.branch_of(data)
+        self.user.delete(branch, path)
+        self.model.delete(branch, path)
+
+    @rule(data=st.data(), source=PATHS, destination=PATHS, then_delete=st.booleans())
+    def copy_or_rename(
+        self, data: st.DataObject, source: str, destination: str, then_delete: bool
+    ) -> None:
+        branch = self.branch_of(data)
+        visible = self.model.visible(branch)
+        if (
+            source not in visible
+            or visible[source] not in self.model.objects
+            or source == destination
+        ):
+            return
+        staged = self.model.staged[branch].get(source)
+        address = self.user.copy(branch, source, destination)
+        relative = self.relative(address)
+        if staged is not None:
+            assert relative == staged, "a staged object copied within its branch is a shallow copy"
+            self.model.track_copy(staged, self.now + timedelta(days=14))
+        else:
+            self.took_bytes(address, self.model.contents[visible[source]])
+        self.model.stage(branch, destination, relative)
+        if then_delete:
+            self.user.delete(branch, source)
+            self.model.delete(branch, source)
+
+    @rule(data=st.data(), path=PATHS)
+    def issue_address(self, data: st.DataObject, path: str) -> None:
+        branch = self.branch_of(data)
+        address = self.user.issue_address(branch, path)
+        file = self.lake.file_of(address)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("linked")
+        self.model.pending[self.took_bytes(address, "linked")] = self.now + timedelta(hours=24)
+        self.issued[address] = (branch, path)
+
+    @precondition(lambda self: bool(self.issued))
+    @rule(data=st.data())
+    def link(self, data: st.DataObject) -> None:
+        address = data.draw(st.sampled_from(sorted(self.issued)), label="address")
+        branch, path = self.issued.pop(address)
+        relative = self.relative(address)
+        usable = (
+            branch in self.model.branches and self.model.pending.get(relative, self.now) > self.now
+        )
+        try:
+            self.user.link(branch, path, address, len("linked"), checksum="l")
+        except RefusedError:
+            assert not usable
+            return
+        assert usable
+        self.model.stage(branch, path, relative)
+
+    @rule(data=st.data())
+    def commit(self, data: st.DataObject) -> None:
+        branch = self.branch_of(data)
+        try:
+            made = self.user.commit(branch, message=f"commit {next(_NUMBERS)}")
+        except RefusedError:
+            return
+        self.model.commit(branch, made, self.now)
+
+    @rule(data=st.data())
+    def branch(self, data: st.DataObject) -> None:
+        commit = data.draw(st.sampled_from(sorted(self.model.commits)), label="commit")
+        name = f"b{next(_NUMBERS)}"
+        self.user.branch(name, commit)
+        self.model.create_branch(name, commit)
+
+    @rule(data=st.data())
+    def drop_branch(self, data: st.DataObject) -> None:
+        branch = self.branch_of(data)
+        if branch != "main":
+            self.user.drop_branch(branch)
+            self.model.delete_branch(branch, self.now)
+
+    @rule(data=st.data())
+    def reset(self, data: st.DataObject) -> None:
+        branch = self.branch_of(data)
+        self.user.reset(branch)
+        self.model.reset(branch)
+
+    @rule(data=st.data())
+    def tag(self, data: st.DataObject) -> None:
+        commit = data.draw(st.sampled_from(sorted(self.model.commits)), label="commit")
+        name = f"t{next(_NUMBERS)}"
+        self.user.tag(name, commit)
+        self.model.tags[name] = commit
+
+    @rule(data=st.data())
+    def merge(self, data: st.DataObject) -> None:
+        source, target = self.branch_of(data), self.branch_of(data)
+        if source == target or self.model.staged[target]:
+            return
+        base = self.user.merge_base(source, target)
+        try:
+            self.user.merge(source, target)
+        except RefusedError:
+            return
+        self.model.merge(
+            self.model.branches[source], target, self.user.head(target), self.now, base
+        )
+
+    @rule(data=st.data(), pick=st.booleans())
+    def revert_or_cherry_pick(self, data: st.DataObject, pick: bool) -> None:
+        branch = self.branch_of(data)
+        plain = sorted(c for c, commit in self.model.commits.items() if len(commit.parents) == 1)
+        if self.model.staged[branch] or not plain:
+            return
+        commit = data.draw(st.sampled_from(plain), label="commit")
+        act = self.user.cherry_pick if pick else self.user.revert
+        try:
+            act(branch, commit)
+        except RefusedError:
+            return
+        apply = self.model.cherry_pick if pick else self.model.revert
+        try:
+            apply(commit, branch, self.user.head(branch), self.now)
+        except ModelConflictError as conflict:
+            raise AssertionError(f"the lake saw no conflict at {conflict}") from conflict
+
+    @rule(default=st.integers(1, 4), main=st.integers(1, 8) | st.none())
+    def set_rules(self, default: int, main: int | None) -> None:
+        branches = {} if main is None else {"main": main}
+        self.user.set_rules(default, **branches)
+        self.model.rules = (default, branches)
+
+    @rule()
+    def clear_rules(self) -> None:
+        self.user.clear_rules()
+        self.model.rules = None
+
+    @rule(hours=st.sampled_from([1, 13, 26, 50, 200]))
+    def advance_clock(self, hours: int) -> None:
+        self.lake.clock.advance(timedelta(hours=hours))
+        self.model.pending = {a: t for a, t in self.model.pending.items() if t > self.now}
+
+    # -- what operators do
+
+    def swept(self, record: RunRecord, allowed: set[str]) -> set[str]:
+        """What is gone since the model last looked, checked against what may go."""
+        gone = {a for a in self.model.objects if not Path(self.prefix + a).exists()}
+        assert gone <= allowed, f"{gone - allowed} were deleted and may not be"
+        assert record.objects["deleted"] + record.objects["already_gone"] >= len(gone)
+        self.model.sweep(gone)
+        return gone
+
+    @rule(what=st.sampled_from(list(What)), flow=st.sampled_from([Flow.AUTO, Flow.CLEAN]))
+    def gc(self, what: What, flow: Flow) -> None:
+        expected = self.model.garbage(self.now, what.value)
+        live = self.model.live(self.now)
+        record = self.lake.gc(self.name, MarkRequest(what, flow=flow))
+        gone = self.swept(record, set(self.model.objects) - live)
+        if what is not What.COMMITTED:
+            assert gone == set(expected)
+        else:
+            assert gone >= set(expected)
+
+    @rule(what=st.sampled_from(list(What)), keep_tags=st.booleans())
+    def mark(self, what: What, keep_tags: bool) -> None:
+        record = self.lake.mark(self.name, MarkRequest(what, keep_tags=keep_tags))
+        self.marks.append(record.mark_id)
+
+    @precondition(lambda self: bool(self.marks))
+    @rule(data=st.data())
+    def sweep_an_old_mark(self, data: st.DataObject) -> None:
+        mark_id = self.marks.pop(data.draw(st.integers(0, len(self.marks) - 1), label="mark"))
+        live = self.model.live(self.now)
+        record = self.lake.sweep(self.name, mark_id)
+        self.swept(record, set(self.model.objects) - live)
+
+    @rule()
+    def crash_and_resume(self) -> None:
+        expected = self.model.garbage(self.now)
+        live = self.model.live(self.now)
+        marked = self.lake.mark(self.name, MarkRequest(flow=Flow.CLEAN))
+        try:
+            self.lake.sweep(self.name, marked.mark_id, engine=CrashingEngine())
+        except (StorageError, PartlySweptError):
+            pass
+        record = self.lake.sweep(self.name, marked.mark_id)
+        gone = self.swept(record, set(self.model.objects) - live)
+        assert gone == set(expected)
+        assert record.objects["deleted"] + record.objects["already_gone"] == len(gone)
+
+    @precondition(lambda self: bool(self.marks))
+    @rule(data=st.data())
+    def back_up_and_restore(self, data: st.DataObject) -> None:
+        """Back a mark up, sweep it, restore it: every object that was swept reads again."""
+        mark_id = self.marks.pop(data.draw(st.integers(0, len(self.marks) - 1), label="mark"))
+        context = self.lake.open_run(self.name)
+        target = context.target
+        to = Location.parse(f"file://{self.backup_root}/{self.name}-{mark_id}")
+        backup = Target(to, target.storage)
+        parts = _parts_of(context.store, mark_id)
+        copy_parts(
+            context.engine,
+            CopyRoad(target, target, backup, target, "_lakefs/verified/"),
+            parts,
+        )
+        before = dict(self.model.objects)
+        record = self.lake.sweep(self.name, mark_id)
+        gone = self.swept(record, set(self.model.objects) - self.model.live(self.now))
+        copy_parts(
+            context.engine,
+            CopyRoad(target, backup, target, target, "_lakefs/verified/"),
+            parts,
+        )
+        order = int(self.now.timestamp() * 1000) + 1
+        folder = events_folder(order, "restored", mark_id)
+        for number, part in enumerate(parts):
+            context.store.write(f"{folder}{number}.parquet", context.store.read(part.key))
+        for address in gone:
+            assert Path(self.prefix + address).exists(), "restored"
+            self.lake.date_file(f"{self.prefix}{address}")
+            stored = before[address]
+            self.model.store(address, stored.content, self.now, stored.size)
+
+    # -- what must hold
+
+    @invariant()
+    def everything_live_reads(self) -> None:
+        """Every address that the model calls live, and that was not restored away, lies in the store."""
+        if not hasattr(self, "model"):
+            return
+        for address in self.model.live(self.now):
+            if address in self.model.objects:
+                assert Path(self.prefix + address).exists(), f"{address} is live and gone"
+
+    def teardown(self) -> None:
+        """The end of every history: a full run leaves no garbage, and a second one, of either flow, finds nothing."""
+        if not hasattr(self, "model"):
+            return
+        self.lake.clock.advance(timedelta(days=2))
+        self.gc(What.ALL, Flow.AUTO)
+        for flow in (Flow.AUTO, Flow.CLEAN):
+            again = self.lake.mark(self.name, MarkRequest(flow=flow))
+            assert again.objects["garbage"] == 0, f"a second {flow} run finds {again.objects}"
+        for branch in self.model.branches:
+            for path, address in self.model.visible(branch).items():
+                if address in self.model.objects:
+                    assert self.user.status(branch, path) == 200
+
+
+def _parts_of(store: Any, mark_id: str) -> list[Part]:
+    keys = [
+        k for b in store.list(mark_folder(MarkId(mark_id))) for k in b.column("key").to_pylist()
+    ]
+    return [Part(key, read_mark(store.read(key)).num_rows, 0) for key in keys]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_collections_never_lose_what_a_reference_reaches() -> None:
+    """Any history of users and operators keeps the invariants."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        Collection.backup_root = folder / "backups"
+        Collection.lake = stack.enter_context(EmbeddedLake(folder / "lake"))
+        # Backups as small as these would be copied in the order of their mark.
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr(ordering, "_FEWEST_ROWS", 1)
+        run_state_machine_as_test(
+            Collection,
+            settings=settings(
+                max_examples=max(3, settings().max_examples // 10),
+                stateful_step_count=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

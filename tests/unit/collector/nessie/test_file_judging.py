@@ -1,0 +1,142 @@
+"""Judging files: no time counts as young, canaries must be live, what is sent must arrive, a plan must be as written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.judging import Judged, judge_files
+from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.plan import planned_parts, save_plan
+from lakesweep.collector.nessie.protection import FolderIndex
+from lakesweep.collector.nessie.references import (
+    CANARY,
+    LIVE,
+    NamedFiles,
+    ReferenceItem,
+    read_references,
+)
+from lakesweep.collector.nessie.verdicts import FileJudge
+from lakesweep.collector.parts import Part, PartWriter
+from lakesweep.collector.phases import Phases
+from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.storage import StorageOptions
+from lakesweep_testing.inprocess import InProcessEngine
+
+CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
+A, B = "s3://lake/t/a.parquet", "s3://lake/t/b.parquet"
+
+
+@pytest.fixture
+def make_context(tmp_path: Path) -> Callable[..., NessieContext]:
+    """`make_context(engine)`: our own folder, and nothing else."""
+
+    def make(engine: InProcessEngine | None = None) -> NessieContext:
+        return NessieContext(
+            live_sets=InMemoryLiveSets(),
+            engine=engine or InProcessEngine(),
+            storage=StorageOptions(local_fsync=False),
+            work=Location.parse(f"file://{tmp_path}/work"),
+            phases=Phases("judging"),
+        )
+
+    return make
+
+
+def listed(context: NessieContext, **times: datetime | None) -> list[Part]:
+    writer = PartWriter(context.store, "listing/", "l", FILE_SCHEMA)
+    rows = [
+        {"uri": f"s3://lake/t/{name}.parquet", "size_bytes": 10, "last_modified": time}
+        for name, time in times.items()
+    ]
+    writer.add(pa.RecordBatch.from_pylist(rows, schema=FILE_SCHEMA))
+    return writer.close()
+
+
+def judge(context: NessieContext, parts: list[Part], *references: ReferenceItem) -> Judged:
+    protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
+    files = FileJudge(context.target, "verdicts/", CUTOFF)
+    return judge_files(context, references, parts, protection, files, "manifests/")
+
+
+@pytest.mark.parametrize(
+    ("written_at", "verdict"),
+    [
+        (CUTOFF, "garbage"),
+        (CUTOFF + timedelta(microseconds=1), "young"),
+        (None, "young"),
+    ],
+)
+def test_a_file_without_a_time_is_young(
+    make_context: Callable[..., NessieContext], written_at: datetime | None, verdict: str
+) -> None:
+    """Nobody knows whether it was written a minute ago."""
+    context = make_context()
+    judged = judge(context, listed(context, a=written_at))
+    assert {v for v, tally in judged.tallies.items() if tally.objects} == {verdict}
+
+
+def test_a_dead_canary_ends_the_run(make_context: Callable[..., NessieContext]) -> None:
+    """A metadata file of the live set that counts as garbage: what is live was not understood."""
+    context = make_context()
+    parts = listed(context, a=CUTOFF)
+    live = NamedFiles("live", (A,), LIVE)
+    assert judge(context, parts, live, NamedFiles("canaries", (A,), CANARY)).tallies["live"].objects
+    with pytest.raises(UnsafeToSweepError, match="count as garbage"):
+        judge(context, parts, live, NamedFiles("canaries", (A, B), CANARY))
+
+
+class LossyEngine(InProcessEngine):
+    """Loses or doubles the cells of live references on their way."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._times = times
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        cells = super().collect(scatter)
+        if getattr(scatter.work, "func", None) is not read_references:
+            return cells
+        is_live = pc.equal(cells.column("kind"), LIVE)
+        live = [cells.filter(is_live)] * self._times
+        return pa.concat_tables([cells.filter(pc.invert(is_live)), *live])
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_references_that_got_lost_or_doubled_end_the_run(
+    make_context: Callable[..., NessieContext], times: int
+) -> None:
+    """What was sent is what was received."""
+    context = make_context(LossyEngine(times))
+    parts = listed(context, a=CUTOFF, b=CUTOFF)
+    with pytest.raises(UnsafeToSweepError, match="references were sent"):
+        judge(context, parts, NamedFiles("live", (A,), LIVE))
+
+
+def test_a_plan_whose_part_was_changed_is_refused(
+    make_context: Callable[..., NessieContext],
+) -> None:
+    """The same number of rows and bytes, and other files: the fingerprint tells."""
+    context = make_context()
+    parts = listed(context, a=CUTOFF)
+    plan = save_plan(context, LiveSetId("set"), "catalog", CUTOFF, Tally(2, 20), parts)
+    assert planned_parts(context, plan) == parts
+    (other,) = listed(context, b=CUTOFF)
+    context.store.write(parts[0].key, context.store.read(other.key))
+    with pytest.raises(UnsafeToSweepError, match="missing or was changed") as caught:
+        planned_parts(context, plan)
+    assert caught.value.kind == "bad-plan"
+    context.store.delete_many([parts[0].key])
+    with pytest.raises(UnsafeToSweepError, match="missing or was changed"):
+        planned_parts(context, plan)

@@ -1,0 +1,31 @@
+"""What is said of files by their folders and times."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from lakesweep.collector.nessie.protection import OLD_ONLY, TOO_NEW, FolderIndex
+
+UNTIL = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def test_in_a_place_only_files_that_are_old_enough_may_go() -> None:
+    """The last moment is old enough; a file without a time never is, and elsewhere nobody asks for it."""
+    index = FolderIndex.of(
+        [("s3://lake/place", OLD_ONLY), ("s3://lake/place/inner", "theirs"), ("s3://lake/t", "")],
+        elsewhere="outside",
+        old_until=UNTIL,
+    )
+    rows = [
+        ("s3://lake/place/a", UNTIL, ""),
+        ("s3a://lake/place/deep/b", UNTIL + timedelta(microseconds=1), TOO_NEW),
+        ("s3://lake/place/c", None, TOO_NEW),
+        ("s3://lake/place/inner/d", UNTIL, "theirs"),
+        ("s3://lake/t/e", None, ""),
+        ("s3://lake/other/f", UNTIL, "outside"),
+    ]
+    uris, times, words = zip(*rows, strict=True)
+    said = index.words_for(pa.array(uris), pa.array(times, pa.timestamp("us", tz="UTC")))
+    assert said.to_pylist() == list(words)

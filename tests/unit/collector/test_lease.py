@@ -1,0 +1,188 @@
+"""One collector at a time: two at once, a dead one, one that was overtaken."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from lakesweep.collector import lease as lease_module
+from lakesweep.collector.lease import FOLDER, Lease, NoLease
+from lakesweep.domain.cutoff import SAFETY_FULL
+from lakesweep.domain.location import Location
+from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.storage import ObjectStore, open_store
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    return open_store(Location.parse(f"mem://lease-{uuid.uuid4().hex}/ns"))
+
+
+def test_second_collector_is_refused_while_the_first_works(store: ObjectStore) -> None:
+    """Two runs at once on one repository: the second deletes nothing and says who works."""
+    with Lease(store, "repo", "gc"), pytest.raises(UnsafeToSweepError, match="gc on") as caught:
+        Lease(store, "repo", "sweep").__enter__()
+    assert caught.value.kind == "lease-held"
+
+
+def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
+    """After a run has ended, the next one need not wait."""
+    with Lease(store, "repo", "gc"):
+        pass
+    with Lease(store, "repo", "gc") as second:
+        second.assert_held()
+        assert second.store_time is not None
+
+
+def leave_dead(store: ObjectStore, process_tree: str, life: timedelta = timedelta(0)) -> None:
+    """A lease of a process of this machine that is gone, whose tasks' processes carry that mark."""
+    dead = Lease(store, "repo", "gc", process_tree=lambda: process_tree)
+    dead.__enter__()
+    dead.renew(life)
+    dead._stop.set()
+    key = next(k for b in store.list(FOLDER) for k in b.column("key").to_pylist())
+    values = json.loads(store.read(key)) | {"pid": 2**22 - 3}
+    store.write(key, json.dumps(values).encode())
+
+
+def test_lease_of_a_dead_process_of_this_machine_is_taken_over(store: ObjectStore) -> None:
+    """A killed run whose tasks are gone, too, blocks nobody."""
+    leave_dead(store, NO_OTHER_PROCESS)
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_lease_of_a_dead_driver_with_tasks_elsewhere_must_run_out(store: ObjectStore) -> None:
+    """A cluster's executors may go on deleting when their driver is gone."""
+    leave_dead(store, "")
+    with pytest.raises(UnsafeToSweepError, match="its tasks may live") as caught:
+        Lease(store, "repo", "gc").__enter__()
+    assert caught.value.kind == "lease-held"
+    wait(store, timedelta(minutes=16))
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_lease_of_another_users_dead_run_must_run_out(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody but that user and root could see whether its tasks are left."""
+    leave_dead(store, uuid.uuid4().hex)
+    other = os.getuid() + 1
+    monkeypatch.setattr(os, "getuid", lambda: other)
+    with pytest.raises(UnsafeToSweepError, match="its tasks may live"):
+        Lease(store, "repo", "gc").__enter__()
+
+
+def wait(store: ObjectStore, time: timedelta) -> None:
+    """Let so much time pass on the store's clock."""
+    at = datetime.now(UTC) + time
+    store.backend.container.clock = lambda: at  # type: ignore[attr-defined]
+
+
+def test_lease_of_a_dead_driver_waits_for_its_last_task(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that outlived its driver keeps the lease; when it is gone, the lease is free."""
+    monkeypatch.setattr(lease_module, "_TASKS_END_WITHIN_SECONDS", 0.0)
+    mark = uuid.uuid4().hex
+    leave_dead(store, mark)
+    worker = subprocess.Popen(["cat"], stdin=subprocess.PIPE, env={VARIABLE: mark})
+    with worker:
+        with pytest.raises(UnsafeToSweepError, match="its tasks may live"):
+            Lease(store, "repo", "gc").__enter__()
+        worker.kill()
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_renewal_tells_the_time_of_the_store_and_where_tasks_are(store: ObjectStore) -> None:
+    """A lease that is renewed lasts anew, and names the processes that have started since."""
+    container = store.backend.container  # type: ignore[attr-defined]
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    container.clock = lambda: begun
+    marks = [""]
+    with Lease(store, "repo", "gc", process_tree=lambda: marks[0]) as lease:
+        marks[0] = "mark"
+        container.clock = lambda: begun + timedelta(minutes=14)
+        assert lease.renew() == begun + timedelta(minutes=14)
+        (key,) = store.keys(FOLDER)
+        assert json.loads(store.read(key))["process_tree"] == "mark"
+        container.clock = lambda: begun + timedelta(minutes=28)
+        with pytest.raises(UnsafeToSweepError, match="Another collector"):
+            Lease(store, "repo", "gc").__enter__()
+
+
+def test_lost_lease_is_not_renewed(store: ObjectStore) -> None:
+    """Who was overtaken gets no time to go on from."""
+    with Lease(store, "repo", "gc") as first:
+        content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+        store.write(f"{FOLDER}000000000002.json", json.dumps(content).encode())
+        with pytest.raises(UnsafeToSweepError, match="lost to another collector"):
+            first.renew()
+
+
+def test_lease_of_another_host_is_taken_over_only_when_it_ran_out(
+    store: ObjectStore,
+) -> None:
+    """Elsewhere a process may live though we can't see it: its lease must run out first."""
+    content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+    content["life_seconds"] = 15 * 60
+    store.write(f"{FOLDER}000000000001.json", json.dumps(content).encode())
+    wait(store, timedelta(minutes=14))
+    with pytest.raises(UnsafeToSweepError, match="elsewhere"):
+        Lease(store, "repo", "gc").__enter__()
+    wait(store, timedelta(minutes=16))
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+@pytest.mark.parametrize("kind", ["renewed", "silent", "unreadable"])
+def test_lease_lasts_as_long_as_its_owner_said(store: ObjectStore, kind: str) -> None:
+    """Who authorises deletes for long makes its lease last longer; one that does not say may be of the longest."""
+    longest = SAFETY_FULL.lease_life_for(SAFETY_FULL.longest_not_after)
+    leave_dead(store, "", life=longest)
+    (key,) = store.keys(FOLDER)
+    values = json.loads(store.read(key))
+    if kind == "silent":
+        del values["life_seconds"]
+    store.write(key, b"\x00" if kind == "unreadable" else json.dumps(values).encode())
+    wait(store, longest - timedelta(minutes=1))
+    with pytest.raises(UnsafeToSweepError) as caught:
+        Lease(store, "repo", "gc").__enter__()
+    assert caught.value.kind == "lease-held"
+    wait(store, longest + timedelta(minutes=1))
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_overtaken_collector_stops(store: ObjectStore) -> None:
+    """A lease lost in the middle is found out before the next batch."""
+    with Lease(store, "repo", "gc") as first:
+        content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
+        store.write(f"{FOLDER}000000000002.json", json.dumps(content).encode())
+        with pytest.raises(UnsafeToSweepError, match="lost to another collector"):
+            first.assert_held()
+    # The first one, on leaving, must not have released the second one's lease.
+    assert not json.loads(store.read(f"{FOLDER}000000000002.json"))["released"]
+
+
+def test_unreadable_lease_counts_as_held(store: ObjectStore) -> None:
+    """Doubt about the lease keeps the data."""
+    store.write(f"{FOLDER}000000000001.json", b"\x00")
+    with pytest.raises(UnsafeToSweepError, match="unreadable"):
+        Lease(store, "repo", "gc").__enter__()
+
+
+def test_no_lease_still_reads_the_clock_of_the_store(store: ObjectStore) -> None:
+    """Without a lease, ages are told by the store's clock all the same."""
+    with NoLease(store, "repo", "gc") as none:
+        assert none.store_time is not None
+        none.assert_held()
+    assert not any(batch.num_rows for batch in store.list(FOLDER))
