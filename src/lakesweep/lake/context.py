@@ -14,6 +14,7 @@ from lakesweep.lake.addresses.reach import Reach
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.values import Clock, LakeSettings, Repository
 from lakesweep.storage import ObjectStore, open_store
+from lakesweep.storage.waiting import about_to_wait
 
 # Each folder that something was imported from has a store of its own.
 _MOST_OPEN_STORES = 256
@@ -55,6 +56,7 @@ class LakeContext:
         """
         location = self.namespace(repository)
         if location not in self._stores:
+            about_to_wait()
             self.reach.check_namespace(repository.storage_namespace)
         return self.open(location)
 
@@ -62,6 +64,7 @@ class LakeContext:
         """The object store at a place. Those used last stay open."""
         with self._stores_lock:
             if location not in self._stores:
+                about_to_wait()
                 self._stores[location] = open_store(location, self.settings.storage)
                 while len(self._stores) > _MOST_OPEN_STORES:
                     self._stores.popitem(last=False)

@@ -20,10 +20,12 @@ from lakesweep.storage.backend import Backend
 from lakesweep.storage.bulk_delete import BulkDelete
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.local import LocalBackend
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
 from lakesweep.storage.translate import NO_CONTAINER, ODD_KEY
 from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo, forever
+from lakesweep.storage.waiting import about_to_wait, may_wait
 
 __all__ = ["ObjectStore"]
 
@@ -154,6 +156,8 @@ class ObjectStore:
             raise ValueError(f"a range begins and extends at 0 or more: {start}, {length}")
         if length == 0:
             return b""
+        if not may_wait() and isinstance(self.backend, LocalBackend):
+            return self.backend.get_range_at_once(key, start, length)
         return self._tried(key, lambda: self.backend.get_range(key, start, length))
 
     def read_stream(self, key: str) -> Iterator[bytes]:
@@ -214,6 +218,7 @@ class ObjectStore:
     def write_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
         """Writes one object of any size from its chunks, wholly or not at all."""
         self._refuse_odd(key)
+        about_to_wait()
         with self.congestion.slot(_folder_of(key)):
             return self.backend.put_stream(key, chunks)
 
@@ -279,6 +284,7 @@ class ObjectStore:
     def _tried(
         self, key: str, action: Callable[[], Result], *, is_safe_to_repeat: bool = True
     ) -> Result:
+        about_to_wait()
         patience = Patience(self.options)
         prefix = _folder_of(key)
         while True:

@@ -69,7 +69,7 @@ def build_app(
     audit_log: AuditLog | None = None,
 ) -> ASGIApp:
     """Everything that listens on the lake's one port."""
-    lanes = Lanes()
+    lanes = Lanes(is_remote=lake.kv.is_remote)
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     metrics = Metrics(lake)
     dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
+
+from lakesweep.storage.waiting import WouldWait, try_at_once
 
 T = TypeVar("T")
 
@@ -25,7 +28,9 @@ class Lanes:
     their own, so that however slow they are, they keep nobody waiting but each other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_remote: bool) -> None:
+        """`is_remote` says that the ref store is another machine's, so that no look-up is done at once."""
+        self._is_remote = is_remote
         self._uploads = ThreadPoolExecutor(_SHORT_UPLOADS, "lake-upload")
         self._reads = ThreadPoolExecutor(_READS, "lake-read")
         self._lists = ThreadPoolExecutor(_LISTS, "lake-list")
@@ -39,8 +44,15 @@ class Lanes:
         """Run a write that may iterate `pull_from_thread`."""
         return await anyio.to_thread.run_sync(work, limiter=self._long_uploads)
 
+    async def look_up(self, work: Callable[[], T]) -> T:
+        """Run a look-up that changes nothing: here where it need not wait for anything, else as a read."""
+        if not self._is_remote:
+            with suppress(WouldWait):
+                return try_at_once(work)
+        return await self.run_read(work)
+
     async def run_read(self, work: Callable[[], T]) -> T:
-        """Run the look-up of an object, or the read of a piece of it."""
+        """Run a read that may wait for the store."""
         return await asyncio.get_running_loop().run_in_executor(self._reads, work)
 
     async def run_list(self, work: Callable[[], T]) -> T:

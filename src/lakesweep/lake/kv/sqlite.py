@@ -17,6 +17,7 @@ from typing import Any
 
 from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.kv.interface import PAGE_ROWS, Row, end_of_prefix
+from lakesweep.storage.waiting import about_to_wait
 
 # All columns are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
 # partition reads the file front to back.
@@ -41,6 +42,7 @@ _DELETE_SOME = (
 _PAGE = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? ORDER BY k LIMIT ?"
 _PAGE_TO = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? AND k < ? ORDER BY k LIMIT ?"
 _DELETE_STEP = 20_000
+_AT_ONCE_ROWS = 10
 _WAIT_SECONDS = 60.0
 _MOST_IDLE_READERS = 32
 _PRAGMAS = (
@@ -111,6 +113,8 @@ class SqliteKeyValueStore:
         after: bytes | None = None,
         limit: int = PAGE_ROWS,
     ) -> list[Row]:
+        if limit > _AT_ONCE_ROWS:
+            about_to_wait()
         # The least key above `after` is `after` with a zero byte behind it.
         low = prefix if after is None else max(prefix, after + b"\x00")
         part = partition.encode()
@@ -130,6 +134,7 @@ class SqliteKeyValueStore:
 
     def _write(self, run: Callable[[sqlite3.Connection], int]) -> int:
         """Make a change together with those that wait beside it; the rows it touched, once they are durable."""
+        about_to_wait()
         write = _Write(run)
         self._waiting.append(write)
         with self._turn:

@@ -11,6 +11,7 @@ from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.refs.tags import Tags
 from lakesweep.lake.values import Repository, ResolvedRef
+from lakesweep.storage.waiting import about_to_wait
 
 # Read from the end, where each step begins with its number: so the text is gone through once, whatever is in it.
 _STEPS_BACKWARDS = re.compile(r"(?:[0-9]*[~^]|[@$])*")
@@ -102,6 +103,7 @@ class Refs:
                     f"{text!r}: only a branch has a staging area", kind="invalid-ref"
                 )
             return found if expression.is_staging_only else ResolvedRef(found.commit_id)
+        about_to_wait()  # thousands of commits may be walked over
         commit_id = found.commit_id
         for step in expression.steps:
             commit_id = self._step(repository, commit_id, step, text)

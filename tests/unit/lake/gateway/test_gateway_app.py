@@ -137,7 +137,7 @@ class Client:
         async def send(message: Mapping[str, Any]) -> None:
             self.messages.append(message)
 
-        gateway: Any = build_gateway(cast(Lake, self.lake), Lanes())
+        gateway: Any = build_gateway(cast(Lake, self.lake), Lanes(is_remote=False))
         await gateway(scope, receive, send)
 
 

@@ -93,7 +93,10 @@ class _Gateway:
     ) -> GatewayResponse:
         answer = partial(self._answer, request, request_id)
         if request.method not in ("PUT", "POST"):
-            run = self._lanes.run_read if request.key else self._lanes.run_list
+            run = self._lanes.run_list
+            if request.key:
+                is_look_up = request.method in ("GET", "HEAD")
+                run = self._lanes.look_up if is_look_up else self._lanes.run_read
             return await run(partial(answer, lambda: self._admit(scope, request)()))
         admitted: list[Callable[[], GatewayResponse]] = []
 
@@ -101,7 +104,7 @@ class _Gateway:
             admitted.append(self._admit(scope, request))
             return GatewayResponse()
 
-        refused = await self._lanes.run_read(partial(answer, admit))
+        refused = await self._lanes.look_up(partial(answer, admit))
         if not admitted:
             return refused
         # Nothing of a body is read before its sender is known, and however slowly it comes, it takes a thread only

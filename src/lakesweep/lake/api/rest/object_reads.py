@@ -55,7 +55,7 @@ async def get_object(request: QuickRequest) -> Response:
             return Response(status_code=304)
         return _content_reply(lake.objects.open(repository, ref, path, asked), request.api.lanes)
 
-    return await request.api.lanes.run_read(open_object)
+    return await request.api.lanes.look_up(open_object)
 
 
 @router.head("")
@@ -87,7 +87,7 @@ async def stat_object(request: QuickRequest) -> Response:
     def stat() -> ObjectStats:
         return lake.objects.stat(lake.repositories.get(repository_id), ref, path)
 
-    stats = await request.api.lanes.run_read(stat)
+    stats = await request.api.lanes.look_up(stat)
     return json_reply(object_document(stats, with_metadata=with_metadata))
 
 
