@@ -13,12 +13,13 @@ from typing import Any
 import typer
 
 from lakesweep.cli.main import app
-from lakesweep.settings.declared import SETTINGS, Group, Setting
+from lakesweep.settings.lakefs_options import SETTINGS
+from lakesweep.settings.option import Option
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 WIDTH = 100
 
-GROUPS: dict[Group, str] = {
+GROUPS: dict[str, str] = {
     "server": "The lakeFS server",
     "storage": "The object store",
     "collect": "What is collected",
@@ -81,9 +82,9 @@ def settings_page() -> str:
     return "\n".join(parts)
 
 
-def setting_entry(setting: Setting) -> str:
+def setting_entry(setting: Option) -> str:
     lines = [f"### `{setting.name}`\n", f"{setting.help}\n"]
-    metavar = setting.metavar or setting.kind.metavar
+    metavar = setting.shown_metavar
     if setting.has_flag:
         lines.append(f"- flag: `{setting.flag}{f' {metavar}' if metavar else ''}`")
     if setting.command_line_only:
@@ -92,14 +93,13 @@ def setting_entry(setting: Setting) -> str:
         lines.append(f"- environment: `{setting.variable}`; file: `{setting.file_key}`")
     if setting.spark_property:
         lines.append(f"- Spark property: `{full_property(setting)}`")
-    default = setting.default_text or setting.default_value
-    if default is not None and default != "":
-        shown = str(default).lower() if isinstance(default, bool) else default
-        lines.append(f"- default: {shown}")
+    default = setting.shown_default or ("false" if setting.kind.is_switch else None)
+    if default is not None:
+        lines.append(f"- default: {default}")
     return "\n".join(lines) + "\n"
 
 
-def full_property(setting: Setting) -> str:
+def full_property(setting: Option) -> str:
     is_hadoops = not setting.spark_property.startswith("spark.")
     return ("spark.hadoop." if is_hadoops else "") + setting.spark_property
 

@@ -27,7 +27,7 @@ from lakesweep.collector.lakefs.opening import (
     sweep_request,
 )
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
-from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE
+from lakesweep.settings.lakefs_options import setting
 from lakesweep.settings.load import load_settings
 
 if TYPE_CHECKING:
@@ -206,10 +206,10 @@ def _settings(
     lowered = {} if guards is None else {k: v for k, v in asdict(guards).items() if v is not None}
     flags = {**options, **lowered}
     settings = load_settings(flags, spark_properties=session_properties(spark), region=region)
-    share = settings.collect.max_delete_share
-    if share > DEFAULT_MAX_DELETE_SHARE and "max_delete_share" not in lowered:
+    share, declared = settings.collect.max_delete_share, setting("max_delete_share")
+    if declared.lowers_guard(share) and "max_delete_share" not in lowered:
         raise ConfigError(
-            f"max_delete_share={share:g} is above the default of {DEFAULT_MAX_DELETE_SHARE:g} % and lowers a guard. Nothing "
+            f"max_delete_share={share:g} is above the default of {declared.default} % and lowers a guard. Nothing "
             "was touched. Give it as guards=LoweredGuards(max_delete_share=…).",
             kind="lowers-a-guard",
         )

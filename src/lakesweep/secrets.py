@@ -41,10 +41,11 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in_url(text: str) -> frozenset[str]:
-    """The password in `scheme://user:password@host`, and the token of a Spark Connect URL."""
-    found = set(re.findall(r"(?i);token=([^;]+)", text))
+    """The password in `scheme://user:password@host`, the token of a Spark Connect URL, secret parameters of JDBC's."""
+    parameters = re.findall(r"[?&;]([^=&;?]+)=([^&;]+)", text)
+    found = {value for name, value in parameters if is_secret_name(name)}
     try:
-        password = urlsplit(text).password
+        password = urlsplit(text.removeprefix("jdbc:")).password
     except ValueError:
         password = None
     if password:

@@ -15,7 +15,7 @@ import lakesweep
 from lakesweep import api
 from lakesweep.api import CollectOptions, LoweredGuards, MarkOptions
 from lakesweep.errors import ConfigError, UnknownOptionError
-from lakesweep.settings.declared import SETTINGS
+from lakesweep.settings.lakefs_options import SETTINGS
 
 
 @pytest.mark.parametrize("name", lakesweep.__all__)

@@ -11,7 +11,7 @@ import pytest
 
 from lakesweep import errors
 from lakesweep.domain.cutoff import SAFETY_FULL
-from lakesweep.settings.declared import SETTINGS
+from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.spark_properties import read_properties
 
 ROOT = Path(__file__).resolve().parents[2]

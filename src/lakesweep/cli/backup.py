@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakesweep.cli.options import MARK_ID_ONLY, Repo, with_settings
-from lakesweep.cli.running import Asked, on_spark, run_and_show
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.running import PendingRun, on_spark, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -20,7 +20,7 @@ _To = Annotated[
 ]
 
 
-@with_settings("server", "storage", "collect", "spark", "output", without=MARK_ID_ONLY)
+@with_settings("server", "storage", "mark_id", "spark", "output")
 @on_spark
 def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
     """Copy every object that a mark names to another location; each copy is verified by size and content.
@@ -31,5 +31,5 @@ def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.opening import named_mark, outside_target
 
     mark, target = named_mark(settings), outside_target(settings, to)
-    asked = Asked(repo, flow="backup", mark_id=mark)
-    run_and_show(settings, asked, lambda context: run_backup(context, mark, target))
+    pending = PendingRun(repo, flow="backup", mark_id=mark)
+    run_and_show(settings, pending, lambda context: run_backup(context, mark, target))

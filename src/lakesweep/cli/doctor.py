@@ -18,7 +18,7 @@ __all__ = ["doctor"]
 _SIGNS = {"ok": "ok  ", "warning": "WARN", "wrong": "BAD "}
 
 
-@with_settings("server", "storage", "spark", "output", without=("keep_runs", "no_lease"))
+@with_settings("server", "namespace_root", "storage_option", "spark", "output")
 @on_spark
 def doctor(repo: Repo, *, settings: Settings) -> None:
     """Try everything that a run needs, and say what would hurt: Spark, rights, clocks, versioning, stale branches, neighbours.

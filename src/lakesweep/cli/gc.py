@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import Region, Repo, with_settings
-from lakesweep.cli.running import Asked, on_spark, run_and_show
+from lakesweep.cli.running import PendingRun, on_spark, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -28,11 +28,11 @@ def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     collect = settings.collect
     marking = mark_request(settings, repo)
     sweeping = sweep_request(settings, repo)
-    asked = Asked(repo, what=collect.what, mark_id=collect.mark_id or "")
+    pending = PendingRun(repo, what=collect.what, mark_id=collect.mark_id or "")
     if not collect.do_mark:
         mark = named_mark(settings)
-        run_and_show(settings, asked, lambda context: run_sweep(context, mark, sweeping))
+        run_and_show(settings, pending, lambda context: run_sweep(context, mark, sweeping))
     elif not collect.do_sweep:
-        run_and_show(settings, asked, lambda context: run_mark(context, marking))
+        run_and_show(settings, pending, lambda context: run_mark(context, marking))
     else:
-        run_and_show(settings, asked, lambda context: run_gc(context, marking, sweeping))
+        run_and_show(settings, pending, lambda context: run_gc(context, marking, sweeping))

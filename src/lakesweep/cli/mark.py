@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import Region, Repo, with_settings
-from lakesweep.cli.running import Asked, on_spark, refuse_switched_off, run_and_show
+from lakesweep.cli.running import PendingRun, on_spark, refuse_switched_off, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -25,5 +25,5 @@ def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
 
     refuse_switched_off(settings, mark=True)
     request = mark_request(settings, repo)
-    asked = Asked(repo, what=request.what.value, mark_id=request.mark_id or "")
-    run_and_show(settings, asked, lambda context: run_mark(context, request))
+    pending = PendingRun(repo, what=request.what.value, mark_id=request.mark_id or "")
+    run_and_show(settings, pending, lambda context: run_mark(context, request))

@@ -1,4 +1,4 @@
-"""Options as groups, made from the table of settings: a command names its groups and is handed `Settings`.
+"""Options made from the table of settings: a command names groups or single options and is handed `Settings`.
 
 @app.command("mark")
 @with_settings("server", "storage", "collect", "spark", "output")
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -19,21 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from lakesweep.logs import configure_logging
-from lakesweep.settings.declared import SETTINGS, Group, Setting
+from lakesweep.settings.lakefs_options import SETTINGS
+from lakesweep.settings.option import Option, choose
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import OutputSettings
 
 __all__ = [
-    "EXIT_STATUSES",
-    "MARK_ID_ONLY",
-    "Region",
-    "Repo",
-    "chosen_settings",
-    "collect_settings_but",
-    "session_properties",
-    "set_up_logging",
-    "with_settings",
+    *("EXIT_STATUSES", "Command", "Region", "Repo", "option_parameter", "parameter"),
+    *("session_properties", "set_up_logging", "with_parameters", "with_settings"),
 ]
 
 logger = logging.getLogger(__name__)
@@ -62,13 +56,6 @@ _Config = Annotated[
 ]
 
 
-def collect_settings_but(*names: str) -> tuple[str, ...]:
-    """For `without`: of what a mark is asked, these names are left to a command on an earlier mark."""
-    return tuple(s.name for s in SETTINGS if s.group == "collect" and s.name not in names)
-
-
-MARK_ID_ONLY = collect_settings_but("mark_id")
-
 EXIT_STATUSES = (
     "Exit status: 0 done, also when there was nothing to do; 1 a bug of ours; 2 wrong use or configuration, "
     "nothing was touched; 3 catalog or storage refused or could not be reached, nothing was deleted; 4 refused as "
@@ -77,28 +64,24 @@ EXIT_STATUSES = (
 )
 
 
-def chosen_settings(groups: Iterable[Group], without: Iterable[str] = ()) -> list[Setting]:
-    """The settings of these groups that have a flag."""
-    wanted, unwanted = set(groups), set(without)
-    return [s for s in SETTINGS if s.has_flag and s.group in wanted and s.name not in unwanted]
-
-
-def with_settings(*groups: Group, without: Iterable[str] = ()) -> Callable[[Command], Command]:
-    """Give a command the options of these groups, and its `settings` parameter what they and all other sources say.
+def with_settings(*wanted: str) -> Callable[[Command], Command]:
+    """Give a command the options of these names and groups, and its `settings` what they and all other sources say.
 
     A parameter `region` of the command (the seeds' second argument) counts as a source of the store's region.
     """
-    chosen = chosen_settings(groups, without)
+    chosen = choose(SETTINGS, wanted)
+    unknown = set(wanted).difference(*((o.name, o.group) for o in chosen))
+    assert not unknown, f"no setting and no group of settings: {unknown}"
 
     def decorate(command: Command) -> Command:
         hints = get_type_hints(command, localns={"Settings": object}, include_extras=True)
         own = [
-            parameter.replace(annotation=hints[parameter.name])
-            for parameter in inspect.signature(command).parameters.values()
-            if parameter.name != "settings"
+            parameter.replace(annotation=hints[name])
+            for name, parameter in inspect.signature(command).parameters.items()
+            if name != "settings"
         ]
         names = {parameter.name for parameter in own}
-        options = [_parameter("config", _Config), *(_parameter(s.name, _option(s)) for s in chosen)]
+        options = [parameter("config", _Config), *map(option_parameter, chosen)]
 
         @functools.wraps(command)
         def run(**arguments: Any) -> None:
@@ -114,13 +97,17 @@ def with_settings(*groups: Group, without: Iterable[str] = ()) -> Callable[[Comm
                 logger.warning("%s", warning)
             command(**ours, settings=settings)
 
-        # Typer reads the signature and the annotations; both must tell of the options.
-        run.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in (*own, *options)}
-        del run.__wrapped__
-        return run
+        return with_parameters(run, [*own, *options])
 
     return decorate
+
+
+def with_parameters(run: Command, parameters: Sequence[inspect.Parameter]) -> Command:
+    """The function with other parameters for Typer, which reads the signature and the annotations."""
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    del run.__wrapped__  # type: ignore[attr-defined]
+    return run
 
 
 def set_up_logging(output: OutputSettings) -> None:
@@ -131,17 +118,20 @@ def set_up_logging(output: OutputSettings) -> None:
     configure_logging(level, output.log_format)
 
 
-def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+def parameter(name: str, annotation: Any, default: object = None) -> inspect.Parameter:
+    """A parameter of a command that is called by name."""
     kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def _option(setting: Setting) -> Any:
-    default = setting.default_text or setting.default_value
-    help_text = f"{setting.help} [default: {default}]" if default else setting.help
-    if setting.kind.is_switch:
-        return Annotated[bool | None, typer.Option(setting.flag, help=help_text)]
-    metavar = setting.metavar or setting.kind.metavar
-    option = typer.Option(setting.flag, metavar=metavar, help=help_text)
-    wanted = list[str] | None if setting.kind.is_repeated else str | None
-    return Annotated[wanted, option]
+def option_parameter(option: Option) -> inspect.Parameter:
+    """The parameter that Typer makes the option's flag from."""
+    default = option.shown_default
+    help_text = f"{option.help} [default: {default}]" if default else option.help
+    flag = f"{option.flag}/--no-{option.file_key}" if option.kind.is_negatable else option.flag
+    names = [flag, *([option.short] if option.short else [])]
+    if option.kind.is_switch:
+        return parameter(option.name, Annotated[bool | None, typer.Option(*names, help=help_text)])
+    wanted = list[str] | None if option.kind.is_repeated else str | None
+    flags = typer.Option(*names, metavar=option.shown_metavar, help=help_text)
+    return parameter(option.name, Annotated[wanted, flags])

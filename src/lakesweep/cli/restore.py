@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakesweep.cli.options import MARK_ID_ONLY, Repo, with_settings
-from lakesweep.cli.running import Asked, on_spark, run_and_show
+from lakesweep.cli.options import Repo, with_settings
+from lakesweep.cli.running import PendingRun, on_spark, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -26,7 +26,7 @@ _Address = Annotated[
 ]
 
 
-@with_settings("server", "storage", "collect", "spark", "output", without=MARK_ID_ONLY)
+@with_settings("server", "storage", "mark_id", "spark", "output")
 @on_spark
 def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Settings) -> None:
     """Copy every object that a mark names back from a backup, under the same address; each copy is verified.
@@ -38,6 +38,6 @@ def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Se
     from lakesweep.collector.lakefs.opening import named_mark, outside_target
 
     mark, backup = named_mark(settings), outside_target(settings, source)
-    asked = Asked(repo, flow="restore", mark_id=mark)
+    pending = PendingRun(repo, flow="restore", mark_id=mark)
     chosen = tuple(address or ())
-    run_and_show(settings, asked, lambda context: run_restore(context, mark, backup, chosen))
+    run_and_show(settings, pending, lambda context: run_restore(context, mark, backup, chosen))

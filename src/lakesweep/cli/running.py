@@ -1,4 +1,4 @@
-"""What commands that run on a repository share: Spark started when needed, progress, the record printed at the end."""
+"""What commands that run share: Spark started when needed, progress, the record printed at the end."""
 
 from __future__ import annotations
 
@@ -22,29 +22,33 @@ if TYPE_CHECKING:
     from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = [
-    "Asked",
-    "on_spark",
-    "opened_run",
-    "refuse_switched_off",
-    "run_and_show",
-    "show_record",
-    "show_unfinished",
-    "shown_bars",
-    "start_engine",
+    *("NESSIE", "PendingRun", "failure_shown", "on_spark", "opened_run", "pending_nessie_run"),
+    *("refuse_switched_off", "run_and_show", "show_record", "shown_bars", "start_engine"),
 ]
 
+NESSIE = "nessie"  # what a run on a live set collects, in its record
+
 _P = ParamSpec("_P")
-_NOT_DONE = "Nothing more was done after it, and `lakesweep runs show` says how far the run came."
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is known of a run before it begins, for the record of one that fails at once."""
+@dataclass(slots=True)
+class PendingRun:
+    """What is known of a run before it has a record. Who runs it fills in what becomes known."""
 
     repository: str
     what: str = ""
     flow: str = ""
     mark_id: str = ""
+    phases: Phases | None = None
+    not_done: str = (
+        "Nothing more was done after it, and `lakesweep runs show` says how far the run came."
+    )
+
+
+def pending_nessie_run(live_set_id: str = "") -> PendingRun:
+    """A run on a live set; a new one gets its id when it is marked."""
+    not_done = "Nothing more was done after it."
+    return PendingRun("live set", what=NESSIE, mark_id=live_set_id, not_done=not_done)
 
 
 def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
@@ -63,25 +67,48 @@ def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
     return run
 
 
-def run_and_show(settings: Settings, asked: Asked, work: Callable[[RunContext], RunRecord]) -> None:
+def run_and_show(
+    settings: Settings, pending: PendingRun, work: Callable[[RunContext], RunRecord]
+) -> None:
     """Run on a repository and print the record, also that of a run that fails: the error is raised again after it."""
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
-    started_at = datetime.now(UTC)
-    phases: Phases | None = None
-    try:
-        with (
-            foreign_errors_as_ours(_NOT_DONE),
-            LateEngine(lambda: start_engine(settings, phases)) as engine,
-            open_run(settings, asked.repository, engine, shown_bars(settings.output)) as context,
-        ):
-            phases = context.phases
-            record = work(context)
-    except LakesweepError as error:
-        show_unfinished(settings.output, asked, error, phases, started_at)
-        raise
+    bars = shown_bars(settings.output)
+    with (
+        failure_shown(settings.output, pending),
+        LateEngine(lambda: start_engine(settings, pending.phases)) as engine,
+        open_run(settings, pending.repository, engine, bars) as context,
+    ):
+        pending.phases = context.phases
+        record = work(context)
     show_record(settings.output, record)
+
+
+@contextmanager
+def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]:
+    """Print what is known of a run that fails in the block; as text only where it came far enough to have numbers."""
+    from lakesweep.collector.unfinished import unfinished_record
+
+    started_at = datetime.now(UTC)
+    try:
+        with foreign_errors_as_ours(pending.not_done):
+            yield
+    except LakesweepError as error:
+        record = unfinished_record(
+            pending.repository,
+            error,
+            phases=pending.phases,
+            started_at=started_at,
+            finished_at=datetime.now(UTC),
+            what=pending.what,
+            flow=pending.flow,
+            mark_id=pending.mark_id,
+        )
+        has_begun = record.run_id if record.what == NESSIE else any(record.objects.values())
+        if output.output == "json" or has_begun:
+            show_record(output, record)
+        raise
 
 
 @contextmanager
@@ -117,36 +144,13 @@ def start_engine(settings: Settings, phases: Phases | None = None) -> Engine:
 
 def show_record(output: OutputSettings, record: RunRecord) -> None:
     """The result on stdout."""
-    if output.output == "json":
-        print_json(record.as_json())
-        return
+    from lakesweep.report.nessie_runs import nessie_run_text
     from lakesweep.report.text import run_text
 
-    print_text(run_text(record))
-
-
-def show_unfinished(
-    output: OutputSettings,
-    asked: Asked,
-    error: LakesweepError,
-    phases: Phases | None,
-    started_at: datetime,
-) -> None:
-    """What is known of a run that failed; as text only where it came far enough to have numbers."""
-    from lakesweep.collector.unfinished import unfinished_record
-
-    record = unfinished_record(
-        asked.repository,
-        error,
-        phases=phases,
-        started_at=started_at,
-        finished_at=datetime.now(UTC),
-        what=asked.what,
-        flow=asked.flow,
-        mark_id=asked.mark_id,
-    )
-    if output.output == "json" or any(record.objects.values()):
-        show_record(output, record)
+    if output.output == "json":
+        print_json(record.as_json())
+    else:
+        print_text(nessie_run_text(record) if record.what == NESSIE else run_text(record))
 
 
 def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool = False) -> None:

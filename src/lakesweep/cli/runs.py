@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakesweep.cli.options import Repo, collect_settings_but, with_settings
+from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
-from lakesweep.cli.running import Asked, on_spark, opened_run, run_and_show, show_record
+from lakesweep.cli.running import PendingRun, on_spark, opened_run, run_and_show, show_record
 from lakesweep.cli.runs_prune import prune
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def runs() -> None:
 
 
 @runs_app.command("list")
-@with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
+@with_settings("server", "namespace_root", "storage_option", "output")
 def list_all(repo: Repo, *, settings: Settings) -> None:
     """List the runs of a repository, the newest first."""
     from lakesweep.collector.lakefs.history import DamagedRun, list_runs
@@ -56,7 +56,7 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
 
 
 @runs_app.command("show")
-@with_settings("server", "storage", "output", without=("keep_runs", "no_lease"))
+@with_settings("server", "namespace_root", "storage_option", "output")
 def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Print the record of a run."""
     from lakesweep.collector.lakefs.history import load_run
@@ -67,10 +67,7 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
 
 @runs_app.command("resume")
-@with_settings(
-    *("server", "storage", "collect", "sweep", "spark", "output"),
-    without=collect_settings_but("unsafe_min_age"),
-)
+@with_settings("server", "storage", "unsafe_min_age", "sweep", "spark", "output")
 @on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""
@@ -78,14 +75,14 @@ def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.opening import sweep_request
 
     request = sweep_request(settings, repo)
-    run_and_show(settings, Asked(repo), lambda context: run_resume(context, run_id, request))
+    run_and_show(settings, PendingRun(repo), lambda context: run_resume(context, run_id, request))
 
 
 runs_app.command("prune")(prune)
 
 
 @runs_app.command("forget")
-@with_settings("server", "storage", "output", without=("keep_runs",))
+@with_settings("server", "namespace_root", "no_lease", "storage_option", "output")
 def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Remove a run's files and its mark. What the run deleted stays known."""
     from lakesweep.collector.lakefs.collect import held_lease

@@ -21,7 +21,7 @@ ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
 SECRET_KEY_VARIABLE = "LAKESWEEP_SERVE_SECRET_ACCESS_KEY"
 
 
-@with_settings("output", without=("output", "no_progress"))
+@with_settings("log_level", "log_format", "quiet")
 def serve(
     data: LakeData,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.options import Region, Repo, collect_settings_but, with_settings
-from lakesweep.cli.running import Asked, on_spark, refuse_switched_off, run_and_show
+from lakesweep.cli.options import Region, Repo, with_settings
+from lakesweep.cli.running import PendingRun, on_spark, refuse_switched_off, run_and_show
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["sweep"]
 
 
-@with_settings(
-    *("server", "storage", "collect", "sweep", "spark", "output"),
-    without=collect_settings_but("mark_id", "unsafe_min_age"),
-)
+@with_settings("server", "storage", "mark_id", "unsafe_min_age", "sweep", "spark", "output")
 @on_spark
 def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Delete what an earlier mark planned. What is live is read again first; what came back to life is kept.
@@ -30,5 +27,7 @@ def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     refuse_switched_off(settings, sweep=True)
     named, request = named_mark(settings), sweep_request(settings, repo)
     run_and_show(
-        settings, Asked(repo, mark_id=named), lambda context: run_sweep(context, named, request)
+        settings,
+        PendingRun(repo, mark_id=named),
+        lambda context: run_sweep(context, named, request),
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.errors import ConfigError
-from lakesweep.settings.declared import DEFAULT_MAX_DELETE_SHARE, Setting
 from lakesweep.settings.sources import Found, Rank
 from lakesweep.settings.spark_properties import HADOOP_PREFIX
 
@@ -17,26 +16,12 @@ __all__ = [
     "check_combinations",
     "keep_pair_together",
     "raise_min_age_only",
-    "refuse_off_the_command_line",
 ]
 
 OURS = (Rank.FLAG, Rank.ENVIRONMENT, Rank.FILE)
 
 # A Spark property may raise the minimum age and never lower it; this is the least a run would take anyway.
 _LEAST_MIN_AGE = timedelta(hours=24, minutes=10)
-
-
-def refuse_off_the_command_line(declared: Setting, value: Any, found: Found) -> None:
-    """Guards are lowered where someone types, never by what an environment happens to hold."""
-    lowers_guard = declared.command_line_only or (
-        declared.name == "max_delete_share" and value > DEFAULT_MAX_DELETE_SHARE
-    )
-    if lowers_guard and found.rank is not Rank.FLAG:
-        raise ConfigError(
-            f"{found.where}: {declared.flag} {'' if declared.command_line_only else 'above the default '}"
-            "works on the command line only, because it lowers a guard. Nothing was touched.",
-            kind="command-line-only",
-        )
 
 
 def raise_min_age_only(sources: dict[str, list[Found]], warnings: list[str]) -> None:
@@ -74,10 +59,10 @@ def keep_pair_together(sources: dict[str, list[Found]]) -> None:
 def check_combinations(
     plain: Mapping[str, Any], values: Mapping[str, tuple[Any, str]], current_time: datetime
 ) -> None:
-    """Refuse what can\'t be meant.
+    """Refuse what can't be meant.
 
     Raises:
-        ConfigError: which settings don\'t go together, and why.
+        ConfigError: which settings don't go together, and why.
     """
     do_mark, do_sweep, mark_id = plain["do_mark"], plain["do_sweep"], plain["mark_id"]
     prefix = f"{HADOOP_PREFIX}lakefs.gc."

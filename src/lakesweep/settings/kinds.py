@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 from lakesweep.domain.durations import format_duration, format_time, parse_duration, parse_time
 from lakesweep.errors import ConfigError
@@ -39,8 +39,11 @@ class Kind:
     metavar: str
     parse: Callable[[object], object]
     format: Callable[[object], object] = lambda value: value
+    empty: object = None  # the value of an option that nobody gave and that has no default
     is_switch: bool = False
+    is_negatable: bool = False  # a switch that has a `--no-` form
     is_repeated: bool = False
+    is_pairs: bool = False
 
 
 def choice(*words: str) -> Kind:
@@ -84,13 +87,10 @@ def _switch(raw: object) -> bool:
 
 
 def _count(raw: object) -> int:
-    try:
-        number = int(str(raw).strip())
-    except ValueError:
-        number = 0
-    if number < 1 or isinstance(raw, bool):
-        raise ConfigError(f"{raw!r} is not a whole number of 1 or more.")
-    return number
+    text = str(raw).strip()
+    if re.fullmatch(r"\+?\d{1,18}", text, re.ASCII) and int(text) >= 1:
+        return int(text)
+    raise ConfigError(f"{raw!r} is not a whole number of 1 or more.", kind="bad-number")
 
 
 def _percent(raw: object) -> float:
@@ -99,7 +99,7 @@ def _percent(raw: object) -> float:
     except ValueError:
         number = -1.0
     if isinstance(raw, bool) or not 0 <= number <= 100:
-        raise ConfigError(f"{raw!r} is not a percentage from 0 to 100.")
+        raise ConfigError(f"{raw!r} is not a percentage from 0 to 100.", kind="bad-number")
     return number
 
 
@@ -157,13 +157,11 @@ def _pair_value(key: str, value: object) -> str:
 TEXT = Kind("TEXT", _text)
 ID = Kind("ID", _id)
 MARK = Kind("ID", _mark)
-SWITCH = Kind("", _switch, is_switch=True)
+SWITCH = Kind("", _switch, empty=False, is_switch=True)
 COUNT = Kind("N", _count)
 PERCENT = Kind("PCT", _percent, lambda value: f"{value:g}")
 DURATION = Kind("DURATION", _duration, lambda value: format_duration(cast(timedelta, value)))
 SECONDS = Kind("DURATION", _seconds, lambda value: format_duration(cast(timedelta, value)))
 TIME = Kind("TIME", _time, lambda value: format_time(cast(datetime, value)))
-WORDS = Kind("TEXT", _words, lambda value: list(cast(tuple[str, ...], value)), is_repeated=True)
-PAIRS = Kind(
-    "NAME=VALUE", _pairs, lambda value: dict(cast(Mapping[str, str], value)), is_repeated=True
-)
+WORDS = Kind("TEXT", _words, lambda value: list(cast(Any, value)), empty=(), is_repeated=True)
+PAIRS = Kind("NAME=VALUE", _pairs, empty={}, is_repeated=True, is_pairs=True)

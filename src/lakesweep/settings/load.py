@@ -13,21 +13,22 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import MASK, SecretMask, is_secret_name, known_secrets, secrets_in_url
-from lakesweep.settings.declared import SETTINGS, Setting, setting
 from lakesweep.settings.guards import (
     OURS,
     check_combinations,
     keep_pair_together,
     raise_min_age_only,
-    refuse_off_the_command_line,
 )
+from lakesweep.settings.lakefs_options import SETTINGS, setting
+from lakesweep.settings.resolve import parse, remember_secrets, resolve
 from lakesweep.settings.sources import (
     Found,
     Rank,
     from_ecosystem,
-    from_environment,
     from_file,
     from_flags,
+    from_variables,
+    unknown_variables,
 )
 from lakesweep.settings.spark_properties import KnownProperties, read_properties
 from lakesweep.settings.stores import Layer, merge_storage_options
@@ -92,8 +93,9 @@ def _load(
     sources, warnings = _read_sources(flags, env, home, mask)
     properties = dict(session_properties)
     for found in reversed(sources["conf"]):
-        properties |= _parsed(setting("conf"), found)
-    _remember_properties(properties, mask)
+        properties |= parse(setting("conf"), found)
+    for name, text in properties.items():
+        mask.remember([text] if is_secret_name(name) else secrets_in_url(text))
     known = read_properties(properties)
     warnings += known.warnings
     for name, (where, text) in known.settings.items():
@@ -101,8 +103,9 @@ def _load(
     raise_min_age_only(sources, warnings)
     keep_pair_together(sources)
 
-    values = {s.name: _resolve(s, sorted(sources[s.name], key=lambda f: f.rank)) for s in SETTINGS}
-    plain = {name: value for name, (value, _) in values.items()}
+    best = {name: min(found, key=lambda f: f.rank, default=None) for name, found in sources.items()}
+    plain = {s.name: resolve(s, best[s.name]) for s in SETTINGS}
+    values = {n: (plain[n], found.where if found else "default") for n, found in best.items()}
     check_combinations(plain, values, current_time)
 
     layers = _storage_layers(sources, known, region)
@@ -132,54 +135,16 @@ def _read_sources(
 ) -> tuple[dict[str, list[Found]], list[str]]:
     """All that was found for each setting, highest first; Spark properties come later, from `conf`."""
     mask.remember(StorageOptions.from_environment(env).secrets())
-    from_env, env_warnings = from_environment(env)
     path = flags.get("config") or env.get("LAKESWEEP_CONFIG")
     from_config = from_file(Path(str(path)).expanduser()) if path else {}
-    from_tools, tool_warnings = from_ecosystem(env, home)
+    from_tools, warnings = from_ecosystem(env, home)
     sources: dict[str, list[Found]] = {s.name: [] for s in SETTINGS}
-    for source in (from_flags(flags), from_env, from_config, from_tools):
+    variables = from_variables(env, SETTINGS)
+    for source in (from_flags(flags, SETTINGS), variables, from_config, from_tools):
         for name, found in source.items():
             sources[name].append(found)
-            if setting(name).is_secret:
-                mask.remember([str(found.raw)])
-            elif isinstance(found.raw, str):
-                mask.remember(secrets_in_url(found.raw))
-    for name in ("conf", "storage_option"):
-        for found in sources[name]:
-            _remember_pairs(found, name, mask)
-    return sources, env_warnings + tool_warnings
-
-
-def _remember_pairs(found: Found, name: str, mask: SecretMask) -> None:
-    pairs = _parsed(setting(name), found)
-    assert isinstance(pairs, Mapping)
-    _remember_properties(pairs, mask)
-
-
-def _remember_properties(properties: Mapping[str, str], mask: SecretMask) -> None:
-    for name, value in properties.items():
-        mask.remember([value] if is_secret_name(name) else secrets_in_url(value))
-
-
-def _parsed(declared: Setting, found: Found) -> Any:
-    try:
-        return declared.kind.parse(found.raw)
-    except ConfigError as error:
-        message = "is not a text" if declared.is_secret else error.message
-        raise ConfigError(f"{found.where}: {message}", kind=error.kind) from None
-
-
-def _resolve(declared: Setting, candidates: list[Found]) -> tuple[Any, str]:
-    """The value of the highest source, and its name."""
-    if not candidates:
-        if declared.default is None:
-            empty: Any = () if declared.kind.is_repeated else None
-            return empty, "default"
-        return declared.kind.parse(declared.default), "default"
-    best = candidates[0]
-    value = _parsed(declared, best)
-    refuse_off_the_command_line(declared, value, best)
-    return value, best.where
+            remember_secrets(setting(name), found, mask)
+    return sources, unknown_variables(env) + warnings
 
 
 def _storage_layers(
@@ -190,7 +155,7 @@ def _storage_layers(
             found.rank,
             {
                 name: (f"{found.where} {name}", text)
-                for name, text in _parsed(setting("storage_option"), found).items()
+                for name, text in parse(setting("storage_option"), found).items()
             },
         )
         for found in sources["storage_option"]

@@ -12,9 +12,13 @@ from pathlib import Path
 import yaml
 
 from lakesweep.errors import ConfigError
-from lakesweep.settings.declared import SETTINGS
+from lakesweep.settings.lakefs_options import SETTINGS
+from lakesweep.settings.option import Option
 
-__all__ = ["Found", "Rank", "from_ecosystem", "from_environment", "from_file", "from_flags"]
+__all__ = [
+    *("Found", "Rank", "from_ecosystem", "from_file", "from_flags", "from_variables"),
+    "unknown_variables",
+]
 
 
 class Rank(IntEnum):
@@ -53,31 +57,34 @@ _LAKECTL_KEYS = {
 }
 
 
-def from_flags(flags: Mapping[str, object]) -> dict[str, Found]:
+def from_flags(flags: Mapping[str, object], table: Iterable[Option]) -> dict[str, Found]:
     """Options of the command line; None and an empty list mean that the option was not given."""
     return {
-        setting.name: Found(flags[setting.name], setting.flag, Rank.FLAG)
-        for setting in SETTINGS
-        if flags.get(setting.name) not in (None, [], ())
+        option.name: Found(flags[option.name], option.flag, Rank.FLAG)
+        for option in table
+        if flags.get(option.name) not in (None, [], ())
     }
 
 
-def from_environment(env: Mapping[str, str]) -> tuple[dict[str, Found], list[str]]:
-    """`LAKESWEEP_<FLAG>` variables, and a warning for each one that no setting has."""
-    by_variable = {setting.variable: setting for setting in SETTINGS if not setting.spark_only}
-    found: dict[str, Found] = {}
-    warnings: list[str] = []
-    for variable, text in env.items():
-        if variable in by_variable:
-            if text.strip():
-                found[by_variable[variable].name] = Found(text, variable, Rank.ENVIRONMENT)
-        elif variable.startswith("LAKESWEEP_") and not (
-            variable in _OTHER_VARIABLES or variable.startswith(_OTHER_PREFIXES)
-        ):
-            warnings.append(
-                f"{variable} is no setting of lakesweep.{_nearest(variable, by_variable)}"
-            )
-    return found, warnings
+def from_variables(env: Mapping[str, str], table: Iterable[Option]) -> dict[str, Found]:
+    """Options from the environment; an empty variable means that the option was not given."""
+    return {
+        option.name: Found(env[option.variable], option.variable, Rank.ENVIRONMENT)
+        for option in table
+        if not option.spark_only and env.get(option.variable, "").strip()
+    }
+
+
+def unknown_variables(env: Mapping[str, str]) -> list[str]:
+    """A warning for each `LAKESWEEP_` variable that no setting has."""
+    known = {setting.variable for setting in SETTINGS if not setting.spark_only}
+    return [
+        f"{variable} is no setting of lakesweep.{_nearest(variable, sorted(known))}"
+        for variable in env
+        if variable.startswith("LAKESWEEP_")
+        and variable not in known.union(_OTHER_VARIABLES)
+        and not variable.startswith(_OTHER_PREFIXES)
+    ]
 
 
 def from_file(path: Path) -> dict[str, Found]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import ConfigError
-from lakesweep.settings.declared import SETTINGS
+from lakesweep.settings.lakefs_options import SETTINGS
 
 __all__ = ["HADOOP_PREFIX", "KnownProperties", "read_properties"]
 

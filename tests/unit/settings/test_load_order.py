@@ -172,7 +172,7 @@ def test_an_unknown_variable_of_ours_is_worth_a_warning() -> None:
 
 def test_every_setting_is_shown_with_a_source() -> None:
     """`config show` has a line for each declared setting; the two tables are shown entry by entry."""
-    from lakesweep.settings.declared import SETTINGS
+    from lakesweep.settings.lakefs_options import SETTINGS
 
     shown = {line.name for line in load().values}
     assert {s.name for s in SETTINGS} - {"conf", "storage_option"} <= shown

@@ -19,9 +19,9 @@ from lakesweep.cli.nessie.list_deferred import list_deferred
 from lakesweep.cli.nessie.list_sets import list_sets
 from lakesweep.cli.nessie.mark_live import mark_live
 from lakesweep.cli.nessie.options import Version
+from lakesweep.cli.nessie.picocli import NessieCommand, NessieGroup
 from lakesweep.cli.nessie.show import show
 from lakesweep.cli.nessie.sql_schema import create_sql_schema, show_sql_create_schema_script
-from lakesweep.cli.nessie.words import NessieCommand, NessieGroup
 from lakesweep.cli.options import EXIT_STATUSES
 from lakesweep.errors import ConfigError
 

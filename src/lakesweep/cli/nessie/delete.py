@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
-from lakesweep.cli.nessie.working import file_access, lasting_location
+from lakesweep.cli.nessie.context import lasting_location, with_file_access
+from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
 from lakesweep.cli.render import print_json, print_text
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["delete"]
 
 
-@nessie_command("storage", "jdbc", "zone", "id", "files", "work", more=("storage", "output"))
-def delete(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS, "id", "files", "work_location", "storage_option")
+def delete(*, options: OptionValues, settings: Settings) -> None:
     """Remove a live set, and no file of the lake.
 
     It goes from the database, whatever its status, with what lakesweep keeps of it in its work location: that of its
@@ -28,12 +27,12 @@ def delete(*, given: Given, settings: Settings) -> None:
     from lakesweep.report.live_sets import live_set_json, live_set_table
     from lakesweep.storage import open_store
 
-    zone = shown_zone(given)
-    database, live_set_id = chosen_database(given), named_live_set(given)
-    settings, _ = file_access(given, settings)
+    zone = options.zone
+    database, live_set_id = chosen_database(options), named_live_set(options)
+    settings = with_file_access(options, settings)
     with opened_live_sets(database) as live_sets:
         live_set = live_sets.get(live_set_id)
-        work = lasting_location(given, live_sets.work_of(live_set_id))
+        work = lasting_location(options, live_sets.work_of(live_set_id))
         removed = delete_set(live_sets, open_store(work, settings.storage), live_set_id)
     if settings.output.output == "json":
         print_json({"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)})

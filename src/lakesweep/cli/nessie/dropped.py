@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import mark_request, nessie_client, shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import opened_live_sets
-from lakesweep.cli.nessie.sweeping import opened_context
-from lakesweep.cli.nessie.working import file_access, lasting_location
+from lakesweep.cli.nessie.catalog_client import nessie_client
+from lakesweep.cli.nessie.context import lasting_location, opened_context, with_file_access
+from lakesweep.cli.nessie.live_sets import opened_live_sets
+from lakesweep.cli.nessie.options import LAKE, nessie_command
+from lakesweep.cli.nessie.requests import mark_request
 from lakesweep.cli.render import print_json, print_table, print_text
 from lakesweep.errors import foreign_errors_as_ours
 from lakesweep.progress import human_bytes
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from lakesweep.cli.nessie.parsing import ShownZone
     from lakesweep.collector.nessie.dropped import DroppedList, ListedTable
+    from lakesweep.settings.nessie_kinds import ShownZone
     from lakesweep.settings.values import Settings
 
 __all__ = ["dropped"]
@@ -26,11 +26,8 @@ __all__ = ["dropped"]
 _HEAD = ("table", "last seen", "files", "size", "oldest file", "newest file", "collectable")
 
 
-@nessie_command(
-    *("zone", "nessie", "cutoffs", "dropped_grace", "files", "work"),
-    more=("spark", "storage", "output"),
-)
-def dropped(*, given: Given, settings: Settings) -> None:
+@nessie_command("time_zone", "nessie", "cutoffs", "dropped_grace", *LAKE)
+def dropped(*, options: OptionValues, settings: Settings) -> None:
     """List dropped tables.
 
     Tables and views that no reference has within its cut-off: until when one had them, and how many files of what size
@@ -39,14 +36,14 @@ def dropped(*, given: Given, settings: Settings) -> None:
     """
     from lakesweep.collector.nessie.dropped import list_dropped
 
-    zone = shown_zone(given)
-    request = mark_request(given, collects_dropped=True)
-    settings, _ = file_access(given, settings)
+    zone = options.zone
+    request = mark_request(options, collects_dropped=True)
+    settings = with_file_access(options, settings)
     with (
         foreign_errors_as_ours("Nothing was deleted."),
-        nessie_client(given) as client,
+        nessie_client(options) as client,
         opened_live_sets(None) as live_sets,
-        opened_context(settings, live_sets, lasting_location(given)) as context,
+        opened_context(settings, live_sets, lasting_location(options)) as context,
     ):
         context.engine.begin()
         found = list_dropped(context, client, request)

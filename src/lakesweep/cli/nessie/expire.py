@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import expire_request, reverifying_client, shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
-from lakesweep.cli.nessie.sweeping import (
-    failure_shown,
-    opened_context,
-    run_seconds,
-    show_result,
-)
-from lakesweep.cli.nessie.telling import sweep_line
-from lakesweep.cli.nessie.working import file_access, refuse_disabled_deletes, work_location
+from lakesweep.cli.nessie.catalog_client import reverifying_client
+from lakesweep.cli.nessie.context import opened_context, with_file_access, work_location
+from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, REVERIFYING, nessie_command
+from lakesweep.cli.nessie.requests import expire_request
+from lakesweep.cli.nessie.result_lines import sweep_line
+from lakesweep.cli.render import print_text
+from lakesweep.cli.running import failure_shown, pending_nessie_run, show_record
 from lakesweep.domain.live_sets import LiveSetStatus
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -24,28 +23,11 @@ if TYPE_CHECKING:
     from lakesweep.collector.nessie.requests import ExpireRequest
     from lakesweep.settings.values import OutputSettings, Settings
 
-__all__ = ["expire", "expire_and_show"]
+__all__ = ["expire", "expire_and_show", "opened_sweep"]
 
 
-@nessie_command(
-    *(
-        "storage",
-        "jdbc",
-        "zone",
-        "id",
-        "sweep",
-        "files",
-        "nessie",
-        "keep",
-        "guard",
-        "grace",
-        "reverify",
-        "work",
-    ),
-    more=("spark", "storage", "output"),
-    reverifies=True,
-)
-def expire(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS, "id", "sweep", *DELETION, *REVERIFYING, *LAKE, reverifies=True)
+def expire(*, options: OptionValues, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
 
     Garbage is what no content of a live set needs; --defer-deletes records it, for `deferred-deletes`. All base
@@ -54,25 +36,36 @@ def expire(*, given: Given, settings: Settings) -> None:
     where the mark found it (--uri, --no-reverify), and what became live since the mark is kept. A sweep that was
     stopped goes on when it is run again.
     """
-    shown_zone(given)
-    database, live_set_id = chosen_database(given), named_live_set(given)
-    defer = given.switch("defer_deletes")
-    request = expire_request(given, live_set_id, defer=defer)
-    settings, access = file_access(given, settings)
-    if not defer:
-        refuse_disabled_deletes(access)
+    defer, ready = options["defer_deletes"], LiveSetStatus.IDENTIFY_SUCCESS
+    with opened_sweep(options, settings, ready, defer=defer) as (context, request, client):
+        expire_and_show(settings.output, context, request, client)
+
+
+@contextmanager
+def opened_sweep(
+    options: OptionValues, settings: Settings, ready: LiveSetStatus, *, defer: bool = False
+) -> Iterator[tuple[NessieContext, ExpireRequest, NessieClient | None]]:
+    """What a sweep of the named live set works with. A failure in the block is shown as a record.
+
+    Args:
+        ready: the status of a set that can be swept.
+    """
+    database, live_set_id = chosen_database(options), named_live_set(options)
+    request = expire_request(options, live_set_id, defer=defer)
+    settings = with_file_access(options, settings, deletes=not defer)
+    pending = pending_nessie_run(live_set_id)
     with (
-        failure_shown(settings.output, live_set_id) as begun,
-        work_location(given, settings.spark) as work,
+        failure_shown(settings.output, pending),
+        work_location(options, settings.spark) as work,
         opened_live_sets(database) as live_sets,
-        reverifying_client(given, live_sets, live_set_id, is_to_delete=not defer) as client,
+        reverifying_client(options, live_sets, live_set_id, is_to_delete=not defer) as client,
         opened_context(settings, live_sets, work) as context,
     ):
-        begun.phases = context.phases
-        if live_sets.get(live_set_id).status is LiveSetStatus.IDENTIFY_SUCCESS:
+        pending.phases = context.phases
+        if live_sets.get(live_set_id).status is ready:
             # A named Spark starts beside our own reads. A set that may be refused never waits for it.
             context.engine.begin()
-        expire_and_show(settings.output, context, request, client)
+        yield context, request, client
 
 
 def expire_and_show(
@@ -85,11 +78,12 @@ def expire_and_show(
     from lakesweep.collector.nessie.expire import expire as run_expire
 
     record = run_expire(context, request, client)
-
-    def result_line() -> str:
-        status = context.live_sets.get(request.live_set_id).status
-        handled = record.objects["garbage" if request.defer else "deleted"]
-        failed = record.objects["failed"]
-        return sweep_line(status, run_seconds(record), request.live_set_id, handled, failed)
-
-    show_result(output, record, result_line)
+    live_set_id, objects = request.live_set_id, record.objects
+    if output.output == "json":
+        show_record(output, record)
+        return
+    status = context.live_sets.get(live_set_id).status
+    took = (record.finished_at or record.started_at) - record.started_at
+    handled = objects["garbage" if request.defer else "deleted"]
+    show_record(output, record)
+    print_text(f"\n{sweep_line(status, took, live_set_id, handled, objects['failed'])}")

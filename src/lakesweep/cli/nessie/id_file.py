@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakesweep.cli.nessie.given import Given
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
 
 __all__ = ["IdFile", "wanted_id_file"]
 
@@ -45,7 +45,7 @@ class IdFile:
                 ) from error
 
 
-def wanted_id_file(given: Given) -> IdFile:
+def wanted_id_file(options: OptionValues) -> IdFile:
     """The file of `--write-live-set-id-to`."""
-    name = given.text("write_live_set_id_to")
+    name = options["write_live_set_id_to"]
     return IdFile(Path(name) if name is not None else None)

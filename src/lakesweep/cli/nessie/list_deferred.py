@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
 from lakesweep.cli.render import print_json_parts, print_text
 from lakesweep.domain.live_sets import LiveSet, LiveSetStatus
 from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["list_deferred"]
 
 
-@nessie_command("storage", "jdbc", "zone", "id")
-def list_deferred(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS, "id")
+def list_deferred(*, options: OptionValues, settings: Settings) -> None:
     """List the recorded files.
 
     They are those that `expire --defer-deletes` found.
@@ -31,8 +30,8 @@ def list_deferred(*, given: Given, settings: Settings) -> None:
         live_set_table,
     )
 
-    zone = shown_zone(given)
-    database, live_set_id = chosen_database(given), named_live_set(given)
+    zone = options.zone
+    database, live_set_id = chosen_database(options), named_live_set(options)
     with opened_live_sets(database) as live_sets:
         live_set = live_sets.get(live_set_id)
         _refuse_unless_expired(live_set)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
+from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
+from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
 from lakesweep.cli.render import print_json, print_text
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -16,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["list_sets"]
 
 
-@nessie_command("storage", "jdbc", "zone")
-def list_sets(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS)
+def list_sets(*, options: OptionValues, settings: Settings) -> None:
     """List the live sets, the newest first."""
     from lakesweep.report.live_sets import live_set_json, live_set_table
 
-    zone = shown_zone(given)
-    with opened_live_sets(chosen_database(given)) as live_sets:
+    zone = options.zone
+    with opened_live_sets(chosen_database(options)) as live_sets:
         found = live_sets.all()
     if settings.output.output == "json":
         documents = [live_set_json(live_set) for live_set in found]

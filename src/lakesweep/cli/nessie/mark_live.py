@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import mark_request, nessie_client, shown_zone
-from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.catalog_client import nessie_client
 from lakesweep.cli.nessie.id_file import IdFile, wanted_id_file
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
-from lakesweep.cli.nessie.telling import identify_line
+from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
+from lakesweep.cli.nessie.options import LIVE_SETS, MARK, nessie_command
+from lakesweep.cli.nessie.requests import mark_request
+from lakesweep.cli.nessie.result_lines import identify_line
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import shown_bars
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -30,8 +31,8 @@ __all__ = ["mark_into", "mark_live", "marked_lines"]
 SCHEMA = "lakesweep.nessie-marked/1"
 
 
-@nessie_command("storage", "jdbc", "zone", "nessie", "cutoffs", "mark", "dropped", "dropped_grace")
-def mark_live(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS, *MARK)
+def mark_live(*, options: OptionValues, settings: Settings) -> None:
     """Store what is live (also: identify, mark).
 
     All branches and tags of Nessie are walked, each back to its cut-off. Nessie is only read, and the data lake is
@@ -39,18 +40,17 @@ def mark_live(*, given: Given, settings: Settings) -> None:
     """
     from lakesweep.collector.phases import Phases
 
-    shown_zone(given)  # a wrong zone is an error here too
-    database = chosen_database(given, may_drop=True)
-    request = mark_request(given)
+    database = chosen_database(options, may_drop=True)
+    request = mark_request(options)
     started = datetime.now(UTC)
     try:
         with (
             foreign_errors_as_ours("The live set is not finished, and nothing was deleted."),
-            nessie_client(given) as client,
+            nessie_client(options) as client,
             opened_live_sets(database) as live_sets,
         ):
             phases = Phases("nessie", shown_bars(settings.output))
-            marked = mark_into(live_sets, client, request, wanted_id_file(given), phases)
+            marked = mark_into(live_sets, client, request, wanted_id_file(options), phases)
     except LakesweepError as error:
         if settings.output.output == "json":
             print_json(_failed(error, datetime.now(UTC) - started))

@@ -1,32 +1,39 @@
-"""Option groups of `lakesweep nessie`, as nessie-gc has them: a command names its groups and is handed what was given.
+"""Options of `lakesweep nessie`, as nessie-gc has them: a command names groups or single options and gets their values.
 
-@nessie_command("storage", "jdbc", "zone", "id")
-def show(*, given: Given, settings: Settings) -> None:
+@nessie_command("inmemory", "jdbc", "time_zone", "id")
+def show(*, options: OptionValues, settings: Settings) -> None:
     ...
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from lakesweep.cli.nessie.declared import OPTIONS, Option, OptionGroup
-from lakesweep.cli.nessie.given import Given, refuse_misspelt_variables
-from lakesweep.cli.options import with_settings
-from lakesweep.settings.declared import Group
+from lakesweep.cli.options import (
+    Command,
+    option_parameter,
+    parameter,
+    with_parameters,
+    with_settings,
+)
+from lakesweep.settings.nessie_options import NESSIE_OPTIONS
+from lakesweep.settings.nessie_values import OptionValues, refuse_misspelt_variables
+from lakesweep.settings.option import Option, choose
 
-__all__ = ["Version", "nessie_command"]
+__all__ = ["DELETION", "LAKE", "LIVE_SETS", "MARK", "REVERIFYING", "Version", "nessie_command"]
 
-Command = Callable[..., None]
-
-# lakeFS's own, among the settings of the object store.
-_LAKEFS_ONLY = ("keep_runs", "no_lease", "namespace_root")
+LIVE_SETS = ("inmemory", "jdbc", "time_zone")
+MARK = ("nessie", "cutoffs", "write_live_set_id_to", "collect_dropped", "dropped_grace")
+DELETION = ("keep_all_snapshots", "give_up", "max_delete_share", "confirm", "grace")
+REVERIFYING = ("nessie", "no_reverify", "catalog_moved")
+LAKE = ("files", "work_location", "spark", "storage_option")
 
 
 def _show_version(wanted: bool) -> None:
@@ -43,47 +50,32 @@ Version = Annotated[
 ]
 
 
-def nessie_command(
-    *groups: OptionGroup, more: tuple[Group, ...] = ("output",), reverifies: bool = False
-) -> Callable[[Command], Command]:
-    """Give a command the options of these groups, and lakesweep's own of the groups `more`.
+def nessie_command(*wanted: str, reverifies: bool = False) -> Callable[[Command], Command]:
+    """Give a command the options of these names and groups: Nessie's own as `options`, shared ones in `settings`.
 
     Args:
         reverifies: Nessie is asked for what is live now, where the mark found it unless `--uri` says otherwise.
     """
-    chosen = [o for o in OPTIONS if o.group in groups]
+    chosen = choose(NESSIE_OPTIONS, wanted)
+    shared = set(wanted).difference(*((o.name, o.group) for o in chosen))
+    shown = [_reverifying(o) if o.name == "uri" and reverifies else o for o in chosen]
 
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(*, settings: object, version: bool, **flags: object) -> None:
             refuse_misspelt_variables(os.environ)
-            command(given=Given(flags, os.environ), settings=settings)
+            options = OptionValues(chosen, flags, os.environ)
+            _ = options.zone  # a wrong one is an error, whether times are shown or not
+            command(options=options, settings=settings)
 
-        parameters = [_parameter(o.name, _annotation(o, reverifies)) for o in chosen]
-        parameters.append(_parameter("version", Version, default=False))
-        parameters.append(_parameter("settings", object))
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {p.name: p.annotation for p in parameters}
-        del run.__wrapped__
-        return with_settings(*more, without=_LAKEFS_ONLY)(run)
+        own = [parameter("version", Version, default=False), parameter("settings", object)]
+        return with_settings("output", *shared)(
+            with_parameters(run, [*map(option_parameter, shown), *own])
+        )
 
     return decorate
 
 
-def _parameter(name: str, annotation: Any, default: object = None) -> inspect.Parameter:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-
-def _annotation(declared: Option, reverifies: bool) -> Any:
-    names = [declared.flag, *([declared.short] if declared.short else [])]
-    default = f" [default: {declared.default}]" if declared.default is not None else ""
-    help_text = declared.help + default
-    if declared.name == "uri" and reverifies:
-        help_text = "Nessie's REST API, where what is live now is read again before deletes. [default: the mark's]"
-    if declared.kind == "negatable":
-        names = [f"{declared.flag}/--no-{declared.flag[2:]}"]
-    if declared.kind in ("switch", "negatable"):
-        return Annotated[bool | None, typer.Option(*names, help=help_text)]
-    wanted = list[str] | None if declared.kind in ("pairs", "list") else str | None
-    return Annotated[wanted, typer.Option(*names, metavar=declared.metavar, help=help_text)]
+def _reverifying(uri: Option) -> Option:
+    text = "Nessie's REST API, where what is live now is read again before deletes."
+    return replace(uri, help=text, default=None, default_text="the mark's")

@@ -5,40 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.asking import shown_zone
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
+from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
 from lakesweep.cli.render import print_json_parts, print_text
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-    from lakesweep.cli.nessie.parsing import ShownZone
     from lakesweep.domain.live_sets import LiveSet
+    from lakesweep.settings.nessie_kinds import ShownZone
     from lakesweep.settings.values import Settings
 
 __all__ = ["show"]
 
 
-@nessie_command("storage", "jdbc", "zone", "id", "show")
-def show(*, given: Given, settings: Settings) -> None:
+@nessie_command(*LIVE_SETS, "id", "show")
+def show(*, options: OptionValues, settings: Settings) -> None:
     """Show one live set.
 
     Its status and times, what its mark was asked, and with options its contents, base locations and recorded files.
     """
-    zone = shown_zone(given)
-    database, live_set_id = chosen_database(given), named_live_set(given)
+    zone = options.zone
+    database, live_set_id = chosen_database(options), named_live_set(options)
     with opened_live_sets(database) as live_sets:
         live_set = live_sets.get(live_set_id)
         if settings.output.output == "json":
-            print_json_parts(*_document(live_sets, live_set, given))
+            print_json_parts(*_document(live_sets, live_set, options))
             return
-        for line in _lines(live_sets, live_set, given, zone):
+        for line in _lines(live_sets, live_set, options, zone):
             print_text(line)
 
 
 def _lines(
-    live_sets: LiveSetStore, live_set: LiveSet, given: Given, zone: ShownZone
+    live_sets: LiveSetStore, live_set: LiveSet, options: OptionValues, zone: ShownZone
 ) -> Iterator[str]:
     from lakesweep.report.live_sets import (
         content_lines,
@@ -51,16 +50,16 @@ def _lines(
     yield from live_set_lines(live_set, count, zone.name, zone.rules)
     yield from mark_facts_lines(live_sets.facts(live_set.id))
     yield from content_lines(
-        live_sets.contents(live_set.id) if given.switch("with_content_references") else None,
-        live_sets.base_locations(live_set.id) if given.switch("with_base_locations") else None,
+        live_sets.contents(live_set.id) if options["with_content_references"] else None,
+        live_sets.base_locations(live_set.id) if options["with_base_locations"] else None,
     )
-    if given.switch("with_deferred_deletes"):
+    if options["with_deferred_deletes"]:
         yield from ("", "List of deferred deletes:")
         yield from deferred_lines(live_sets.deferred(live_set.id))
 
 
 def _document(
-    live_sets: LiveSetStore, live_set: LiveSet, given: Given
+    live_sets: LiveSetStore, live_set: LiveSet, options: OptionValues
 ) -> tuple[dict[str, object], dict[str, Iterator[object]]]:
     from lakesweep.report.live_sets import (
         deferred_json,
@@ -76,13 +75,13 @@ def _document(
         "mark": mark_facts_json(live_sets.facts(live_set.id)),
     }
     lists: dict[str, Iterator[object]] = {}
-    if given.switch("with_content_references"):
+    if options["with_content_references"]:
         references = live_sets.contents(live_set.id)
         lists["content_references"] = (reference_json(reference) for reference in references)
-    if given.switch("with_base_locations"):
+    if options["with_base_locations"]:
         places = live_sets.base_locations(live_set.id)
         lists["base_locations"] = ({"content_id": c, "location": place} for c, place in places)
-    if given.switch("with_deferred_deletes"):
+    if options["with_deferred_deletes"]:
         files = live_sets.deferred(live_set.id)
         lists["deferred_deletes"] = (deferred_json(file) for file in files)
     return head, lists

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lakesweep.cli.nessie.given import Given
+from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import Version, nessie_command
-from lakesweep.cli.nessie.stores import chosen_database, opened_live_sets
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
     from lakesweep.settings.values import Settings
@@ -21,14 +21,14 @@ __all__ = ["create_sql_schema", "show_sql_create_schema_script"]
 
 
 @nessie_command("jdbc")
-def create_sql_schema(*, given: Given, settings: Settings) -> None:
+def create_sql_schema(*, options: OptionValues, settings: Settings) -> None:
     """Make the tables of live sets.
 
     They are nessie-gc's own, and one beside them for what those have no column for. --jdbc-schema says how [default here: CREATE, which fails where they exist].
     """
     from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
 
-    database = chosen_database(given, may_drop=True)
+    database = chosen_database(options, may_drop=True)
     assert database is not None  # there is no --inmemory here
     strategy = SchemaStrategy[database.schema or "CREATE"]
     with opened_live_sets(dataclasses.replace(database, schema=None)) as live_sets:

@@ -99,7 +99,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     """Sweeps are noted and not run, so no Spark is started beside them."""
     noted = Asked()
     engine = InProcessEngine()
-    monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *words: engine)
+    monkeypatch.setattr("lakesweep.cli.nessie.context.start_engine", lambda *words: engine)
     monkeypatch.setattr("lakesweep.collector.nessie.expire.expire", noted.answer)
     monkeypatch.setattr("lakesweep.collector.nessie.deferred.delete_deferred", noted.answer)
     return noted

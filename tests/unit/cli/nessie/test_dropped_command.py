@@ -22,7 +22,7 @@ LONG_AGO = datetime.now(UTC) - timedelta(days=60)
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NessieScene]:
     """A catalog with a live table and one that was dropped sixty days ago; no Spark."""
     engine = InProcessEngine()
-    monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *words: engine)
+    monkeypatch.setattr("lakesweep.cli.nessie.context.start_engine", lambda *words: engine)
     with NessieScene(tmp_path, engine=engine) as made:
         made.written_at = made.nessie.state.now = LONG_AGO
         gone = made.table("gone")

@@ -146,7 +146,7 @@ def test_without_a_named_master_small_work_needs_no_spark(
     shell(name, *words)
     assert isinstance(asked.context.engine, LateEngine)
     monkeypatch.setattr("lakesweep.engine.jvm.has_gateway", lambda: False)
-    monkeypatch.setattr("lakesweep.cli.nessie.sweeping.start_engine", lambda *how: None)
+    monkeypatch.setattr("lakesweep.cli.nessie.context.start_engine", lambda *how: None)
     monkeypatch.setattr("lakesweep.engine.jvm.jvm_ahead", lambda *how: nullcontext())
     shell(name, *words, "--master", "local[1]")
     assert isinstance(asked.context.engine, LateEngine)

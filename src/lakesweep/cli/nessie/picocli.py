@@ -14,12 +14,12 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-from lakesweep.cli.nessie.declared import OPTIONS
 from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_options import NESSIE_OPTIONS
 
 __all__ = ["NessieCommand", "NessieGroup"]
 
-_VALUE_MAY_BE_MISSING = {declared.flag for declared in OPTIONS if declared.takes_nothing_too}
+_VALUE_MAY_BE_MISSING = {option.flag for option in NESSIE_OPTIONS if option.may_be_bare}
 
 
 class NessieGroup(TyperGroup):
@@ -60,7 +60,7 @@ def _expanded(words: Iterable[str]) -> Iterator[str]:
 
 
 def _one_value_each(words: list[str], options: list[Any]) -> Iterator[str]:
-    """The same command line with one value for each option that takes one."""
+    """The words with one value for each option that takes one, as Typer reads them."""
     names = {name: parameter for parameter in options for name in parameter.opts}
     rest = list(words)
     while rest:

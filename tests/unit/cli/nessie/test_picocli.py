@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import typer
 
-from lakesweep.cli.nessie.given import Given
 from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.nessie.words import NessieCommand, NessieGroup
+from lakesweep.cli.nessie.picocli import NessieCommand, NessieGroup
+from lakesweep.settings.nessie_values import OptionValues
 
 
 def parse(*words: str) -> dict[str, Any]:
@@ -21,16 +21,16 @@ def parse(*words: str) -> dict[str, Any]:
     @app.callback()
     def group() -> None: ...
 
-    @nessie_command("jdbc", "nessie", "cutoffs", "mark", "sweep", "keep")
-    def command(*, given: Given, settings: object) -> None:
-        seen["cutoff"] = given.pairs("cutoff")
-        seen["properties"] = given.pairs("jdbc_properties")
-        seen["uri"] = given.text("uri")
-        seen["default"] = given.text("default_cutoff")
-        seen["defer"] = given.switch("defer_deletes")
-        seen["fetch"] = given.text("jdbc_fetch_size")
-        seen["give_up"] = given.values("give_up")
-        seen["password"] = given.text("jdbc_password")
+    @nessie_command("jdbc", "nessie", "cutoffs", "write_live_set_id_to", "sweep", "give_up")
+    def command(*, options: OptionValues, settings: object) -> None:
+        seen["cutoff"] = options["cutoff"]
+        seen["properties"] = options["jdbc_properties"]
+        seen["uri"] = options["uri"]
+        seen["default"] = options["default_cutoff"]
+        seen["defer"] = options["defer_deletes"]
+        seen["fetch"] = options["jdbc_fetch_size"]
+        seen["give_up"] = options["give_up"]
+        seen["password"] = options["jdbc_password"]
 
     app.command("run", cls=NessieCommand)(command)
     app(["run", *words], standalone_mode=False)
@@ -71,10 +71,10 @@ def test_a_repeated_option_may_be_given_without_a_value(words: list[str]) -> Non
 
 def test_the_fetch_size_may_be_given_without_a_value() -> None:
     """picocli's arity 0..1: the default counts."""
-    assert parse("--jdbc-fetch-size", "--jdbc")["fetch"] == "100"
-    assert parse("--jdbc-fetch-size")["fetch"] == "100"
-    assert parse("--jdbc-fetch-size", "7")["fetch"] == "7"
-    assert parse("--jdbc-fetch-size=7")["fetch"] == "7"
+    assert parse("--jdbc-fetch-size", "--jdbc")["fetch"] == 100
+    assert parse("--jdbc-fetch-size")["fetch"] == 100
+    assert parse("--jdbc-fetch-size", "7")["fetch"] == 7
+    assert parse("--jdbc-fetch-size=7")["fetch"] == 7
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.cli.nessie.parsing import (
-    count,
-    instant,
-    machine_zone,
-    probability,
-    zone,
-    zoned_time,
-)
-from lakesweep.cli.nessie.telling import java_duration
+from lakesweep.cli.nessie.result_lines import java_duration
 from lakesweep.errors import ConfigError
+from lakesweep.settings.kinds import COUNT
+from lakesweep.settings.nessie_kinds import INSTANT, PROBABILITY, ZONED_TIME, machine_zone, zone
 
 NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
 
@@ -62,30 +56,32 @@ def test_the_machines_zone(tmp_path: Path) -> None:
 
 def test_instants_need_an_offset() -> None:
     """A time without one could be any of 27 moments, and files hang on it."""
-    assert instant("2011-12-03T10:15:30Z") == datetime(2011, 12, 3, 10, 15, 30, tzinfo=UTC)
-    assert instant("2011-12-03T10:15:30.5+01:00").hour == 9
+    assert INSTANT.parse("2011-12-03T10:15:30Z") == datetime(2011, 12, 3, 10, 15, 30, tzinfo=UTC)
+    assert INSTANT.parse("2011-12-03T10:15:30.5+01:00") == datetime(
+        2011, 12, 3, 9, 15, 30, 500_000, UTC
+    )
     for text in ("2011-12-03T10:15:30", "2011-12-03", "now"):
         with pytest.raises(ConfigError):
-            instant(text)
+            INSTANT.parse(text)
 
 
 def test_zoned_times_may_name_their_zone() -> None:
     """The offset counts."""
-    paris = zoned_time("2011-12-03T10:15:30+01:00[Europe/Paris]")
+    paris = ZONED_TIME.parse("2011-12-03T10:15:30+01:00[Europe/Paris]")
     assert paris == datetime(2011, 12, 3, 9, 15, 30, tzinfo=UTC)
 
 
 def test_numbers() -> None:
     """At their edges."""
-    assert count(1)("1") == 1
-    assert count(1)("+5") == 5
+    assert COUNT.parse("1") == 1
+    assert COUNT.parse("+5") == 5
     for text in ("0", "-1", "1.5", "", "x", "١"):
         with pytest.raises(ConfigError):
-            count(1)(text)
-    assert probability("0.00001") == 0.00001
+            COUNT.parse(text)
+    assert PROBABILITY.parse("0.00001") == 0.00001
     for text in ("0", "1", "nan", "-0.1", "x"):
         with pytest.raises(ConfigError):
-            probability(text)
+            PROBABILITY.parse(text)
 
 
 @pytest.mark.parametrize(

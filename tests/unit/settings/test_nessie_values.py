@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lakesweep.cli.nessie.declared import OPTIONS
-from lakesweep.cli.nessie.given import Given, refuse_misspelt_variables
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import known_secrets
+from lakesweep.settings.nessie_options import NESSIE_OPTIONS, nessie_option
+from lakesweep.settings.nessie_values import OptionValues, refuse_misspelt_variables
 
 # Option, letter, default, as nessie-gc has them.
 NESSIE_GC = {
@@ -56,14 +56,14 @@ OURS = {
 
 def test_every_option_of_nessie_gc_is_there_with_its_letter_and_default() -> None:
     """And beside them only those that the documentation names."""
-    declared = {o.flag: (o.short, o.default) for o in OPTIONS}
+    declared = {o.flag: (o.short, o.default) for o in NESSIE_OPTIONS}
     assert {flag: declared[flag] for flag in NESSIE_GC} == NESSIE_GC
     assert declared.keys() - NESSIE_GC.keys() == OURS
 
 
 def test_variables_are_named_after_the_options() -> None:
     """`--jdbc-password` is NESSIE_GC_JDBC_PASSWORD; a live set is never named by the environment."""
-    variables = {o.flag: o.variable for o in OPTIONS}
+    variables = {o.flag: o.variable for o in NESSIE_OPTIONS}
     assert variables["--jdbc-password"] == "NESSIE_GC_JDBC_PASSWORD"
     assert variables["--defer-deletes"] == "NESSIE_GC_DEFER_DELETES"
     assert variables["--work-location"] == "LAKESWEEP_NESSIE_WORK_LOCATION"
@@ -71,42 +71,50 @@ def test_variables_are_named_after_the_options() -> None:
     assert variables["--no-reverify"] == variables["--catalog-moved"] == ""
 
 
-def given(env: dict[str, str] | None = None, **flags: Any) -> Given:
-    return Given(flags, env or {})
+def given(env: dict[str, str] | None = None, **flags: Any) -> OptionValues:
+    return OptionValues(NESSIE_OPTIONS, flags, env or {})
 
 
 def test_the_environment_stands_between_command_line_and_default() -> None:
     """An empty variable is none."""
     env = {"NESSIE_GC_URI": "http://env"}
-    assert given(env, uri="http://flag").text("uri") == "http://flag"
-    assert given(env).text("uri") == "http://env"
-    assert given({"NESSIE_GC_URI": " "}).text("uri") == "http://localhost:19120/api/v2"
+    assert given(env, uri="http://flag")["uri"] == "http://flag"
+    assert given(env)["uri"] == "http://env"
+    assert given({"NESSIE_GC_URI": " "})["uri"] == "http://localhost:19120/api/v2"
     assert given(env).is_given("uri")
     assert not given().is_given("uri")
+
+
+def test_a_variable_counts_for_commands_that_have_the_option() -> None:
+    """A time for sweeps says nothing about the deletion of recorded files."""
+    env = {"NESSIE_GC_MAX_FILE_MODIFICATION": "2026-04-01T00:00:00Z"}
+    deferred = OptionValues([nessie_option("grace")], {}, env)
+    assert deferred["max_file_modification"] is None
+    assert given(env)["max_file_modification"] is not None
 
 
 def test_pairs_of_the_environment_are_split_and_replaced_as_a_whole() -> None:
     """A --cutoff on the command line is not mixed with those of the variable."""
     env = {"NESSIE_GC_CUTOFF": "main=3,dev=4"}
-    assert given(env).pairs("cutoff") == {"main": "3", "dev": "4"}
-    assert given(env, cutoff=["v=1"]).pairs("cutoff") == {"v": "1"}
+    assert given(env)["cutoff"] == {"main": "3", "dev": "4"}
+    assert given(env, cutoff=["v=1"])["cutoff"] == {"v": "1"}
 
 
 @pytest.mark.parametrize("variable", ["true", "false", None])
 def test_defer_deletes_means_what_it_says(variable: str | None) -> None:
     """In the original, the variable together with the flag turns deferring off, and files are deleted at once."""
     env = {"NESSIE_GC_DEFER_DELETES": variable} if variable else {}
-    assert given(env, defer_deletes=True).switch("defer_deletes") is True
-    assert given(env, defer_deletes=False).switch("defer_deletes") is False
-    assert given(env).switch("defer_deletes") is (variable == "true")
+    assert given(env, defer_deletes=True)["defer_deletes"] is True
+    assert given(env, defer_deletes=False)["defer_deletes"] is False
+    assert given(env)["defer_deletes"] is (variable == "true")
 
 
 def test_a_wrong_value_names_its_place() -> None:
     """The variable, not the flag that nobody wrote."""
     with pytest.raises(ConfigError, match="NESSIE_GC_DEFER_DELETES: 'maybe' is neither true"):
-        given({"NESSIE_GC_DEFER_DELETES": "maybe"}).switch("defer_deletes")
+        given({"NESSIE_GC_DEFER_DELETES": "maybe"})["defer_deletes"]
     with pytest.raises(ConfigError, match="--cutoff: write REGEX=POLICY"):
-        given(cutoff=["main"]).pairs("cutoff")
+        given(cutoff=["main"])["cutoff"]
 
 
 def test_a_misspelt_variable_is_an_error() -> None:
@@ -116,7 +124,7 @@ def test_a_misspelt_variable_is_an_error() -> None:
     refuse_misspelt_variables(
         {"NESSIE_GC_SERVICE_HOST": "10.0.0.1", "NESSIE_GC_PORT": "tcp://x", "NESSIE_GC_JAR": "x"}
     )
-    refuse_misspelt_variables({o.variable: "x" for o in OPTIONS if o.variable})
+    refuse_misspelt_variables({o.variable: "x" for o in NESSIE_OPTIONS if o.variable})
     with pytest.raises(ConfigError, match="LAKESWEEP_NESSIE_KEEP_ALL_SNAPSHOTS is"):
         refuse_misspelt_variables({"LAKESWEEP_NESSIE_KEEP_ALL_SNAPSHOT": "true"})
     with pytest.raises(ConfigError, match="command line only"):

@@ -1,4 +1,4 @@
-"""Which live sets, and which of them: the groups that nessie-gc wants exactly one of."""
+"""Where live sets are kept, and which one is meant: options of which nessie-gc wants exactly one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.nessie.given import Given
-from lakesweep.cli.nessie.parsing import count
 from lakesweep.domain.live_sets import LiveSetId, parse_live_set_id
 from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.resolve import errors_naming
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 
 __all__ = ["Database", "chosen_database", "named_live_set", "opened_live_sets"]
-
-_STRATEGIES = ("CREATE", "DROP_AND_CREATE", "CREATE_IF_NOT_EXISTS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +29,18 @@ class Database:
     properties: dict[str, str] = field(repr=False)
     fetch_size: int
     pool_size: int
-    schema: str | None  # one of _STRATEGIES
+    schema: str | None  # the name of a SchemaStrategy
 
 
 def chosen_database(
-    given: Given, *, may_be_in_memory: bool = False, may_drop: bool = False
+    options: OptionValues, *, may_be_in_memory: bool = False, may_drop: bool = False
 ) -> Database | None:
     """The database, or None for live sets in memory.
 
     Raises:
         ConfigError: none or both are chosen on the command line, or this command works with a database only.
     """
-    in_memory, jdbc = given.chosen("storage"), given.chosen("jdbc")
+    in_memory, jdbc = options.flags_in("inmemory"), options.flags_in("jdbc")
     if in_memory and jdbc:
         raise ConfigError(
             f"--inmemory and {jdbc[0]} exclude each other. Nothing was touched. Leave one out.",
@@ -57,7 +55,7 @@ def chosen_database(
     if in_memory:
         return None
     if not jdbc:
-        from_env = given.is_given("jdbc_url")
+        from_env = options.is_given("jdbc_url")
         raise ConfigError(
             "Where are the live sets? "
             + ("NESSIE_GC_JDBC_URL counts once --jdbc is given" if from_env else "Give --jdbc-url")
@@ -65,41 +63,41 @@ def chosen_database(
             + "Nothing was touched.",
             kind="no-store",
         )
-    return _database(given, may_drop)
+    return _database(options, may_drop)
 
 
-def _database(given: Given, may_drop: bool) -> Database:
-    url = given.text("jdbc_url")
+def _database(options: OptionValues, may_drop: bool) -> Database:
+    url = options["jdbc_url"]
     if not url:
         raise ConfigError(
             "Which database? Give --jdbc-url or NESSIE_GC_JDBC_URL. Nothing was touched.",
             kind="no-jdbc-url",
         )
-    schema = given.read("jdbc_schema", _strategy)
+    schema = options["jdbc_schema"]
     if schema == "DROP_AND_CREATE" and not may_drop:
         raise ConfigError(
-            f"{given.where('jdbc_schema')} DROP_AND_CREATE would drop the live sets that this command is to work on. "
+            f"{options.where('jdbc_schema')} DROP_AND_CREATE would drop the live sets that this command is to work on. "
             "Nothing was touched. `lakesweep nessie create-sql-schema` drops and makes the tables.",
             kind="would-drop",
         )
     return Database(
         url=url,
-        user=given.text("jdbc_user"),
-        password=given.text("jdbc_password"),
-        properties=given.pairs("jdbc_properties"),
-        fetch_size=given.must_read("jdbc_fetch_size", count(1)),
-        pool_size=max(2, given.must_read("jdbc_pool_max_size", count(1))),
+        user=options["jdbc_user"],
+        password=options["jdbc_password"],
+        properties=options["jdbc_properties"],
+        fetch_size=options["jdbc_fetch_size"],
+        pool_size=max(2, options["jdbc_pool_max_size"]),
         schema=schema,
     )
 
 
-def named_live_set(given: Given) -> LiveSetId:
+def named_live_set(options: OptionValues) -> LiveSetId:
     """The live set that the command line names, by its id or by the file that holds it.
 
     Raises:
-        ConfigError: none or both are given, or what is given is no id.
+        ConfigError: none or both are options, or what is given is no id.
     """
-    chosen = given.chosen("id")
+    chosen = options.flags_in("id")
     if len(chosen) != 1:
         raise ConfigError(
             "Which live set? Give "
@@ -109,10 +107,8 @@ def named_live_set(given: Given) -> LiveSetId:
             + "Nothing was touched.",
             kind="no-live-set-id",
         )
-    file = given.text("read_live_set_id_from")
-    if file is None:
-        return given.must_read("live_set_id", parse_live_set_id)
-    return _id_in(Path(file))
+    file = options["read_live_set_id_from"]
+    return _id_in(Path(file)) if file is not None else options["live_set_id"]
 
 
 def _id_in(file: Path) -> LiveSetId:
@@ -129,12 +125,8 @@ def _id_in(file: Path) -> LiveSetId:
             "Nothing was touched. Mark again.",
             kind="no-live-set-id",
         )
-    try:
+    with errors_naming(str(file)):
         return parse_live_set_id(lines[0])
-    except ConfigError as error:
-        raise ConfigError(
-            f"{file}: {error.message} Nothing was touched.", kind=error.kind
-        ) from None
 
 
 @contextmanager
@@ -159,9 +151,3 @@ def opened_live_sets(database: Database | None) -> Iterator[LiveSetStore]:
         if database.schema is not None:
             store.create_schema(SchemaStrategy[database.schema])
         yield store
-
-
-def _strategy(text: str) -> str:
-    if text not in _STRATEGIES:
-        raise ConfigError(f"{text!r} is none of {', '.join(_STRATEGIES)}.", kind="bad-schema")
-    return text

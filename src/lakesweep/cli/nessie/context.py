@@ -1,0 +1,127 @@
+"""What a run on a Nessie catalog works with: the stores, a folder of our own, and Spark when it is needed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.running import shown_bars, start_engine
+from lakesweep.domain.location import Location
+from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
+
+if TYPE_CHECKING:
+    from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+    from lakesweep.collector.nessie.context import NessieContext
+    from lakesweep.collector.phases import Phases
+    from lakesweep.engine.tasks import Engine
+    from lakesweep.settings.values import Settings, SparkSettings
+
+__all__ = ["lasting_location", "opened_context", "with_file_access", "work_location"]
+
+
+@contextmanager
+def opened_context(
+    settings: Settings, live_sets: LiveSetStore, work: Location, collected: Location | None = None
+) -> Iterator[NessieContext]:
+    """Everything that a run on a live set needs; `collected` is where the record of collected files lies."""
+    from lakesweep.collector.nessie.context import NessieContext
+    from lakesweep.collector.phases import Phases
+
+    phases = Phases("nessie", shown_bars(settings.output))
+    with _opened_engine(settings, phases) as engine:
+        yield NessieContext(
+            live_sets=live_sets,
+            engine=engine,
+            storage=settings.storage,
+            work=work,
+            phases=phases,
+            collected=collected,
+        )
+
+
+@contextmanager
+def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
+    """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
+    from lakesweep.engine.here_first import HereFirst
+    from lakesweep.engine.jvm import has_gateway, jvm_ahead
+    from lakesweep.engine.late import LateEngine
+
+    spark = settings.spark
+    is_named = spark.remote or spark.master or spark.conf.get("spark.master")
+
+    def start() -> Engine:
+        if spark.remote is not None:
+            return start_engine(settings, phases)
+        with jvm_ahead(spark.master, spark.conf):
+            return start_engine(settings, phases)
+
+    if is_named or has_gateway():
+        with LateEngine(start) as late:
+            yield late
+    else:
+        with HereFirst(start) as here:
+            yield here
+
+
+def with_file_access(
+    options: OptionValues, settings: Settings, *, deletes: bool = False
+) -> Settings:
+    """The settings with what `--iceberg` and `--hadoop` say of the stores.
+
+    `s3.delete-enabled=false` lets Iceberg say "deleted" and keep the file; here a run that deletes is not begun.
+    """
+    from lakesweep.settings.iceberg_options import read_file_access, with_file_access
+
+    access = read_file_access(options["iceberg"], options["hadoop"])
+    if deletes and not access.may_delete:
+        raise ConfigError(
+            "--iceberg s3.delete-enabled=false forbids deletes, and this command is to delete. Nothing was touched. "
+            "Use --defer-deletes to record what would go, or leave the property out.",
+            kind="deletes-disabled",
+        )
+    return with_file_access(settings, access)
+
+
+@contextmanager
+def work_location(
+    options: OptionValues, spark: SparkSettings, *, lasting: bool = True
+) -> Iterator[Location]:
+    """The folder for listings, plans and ledgers.
+
+    Args:
+        lasting: a run that can't be gone on with (`--inmemory`) has a folder that goes with it.
+    """
+    if options["work_location"] is not None:
+        yield options["work_location"]
+    elif not _is_on_this_machine(spark):
+        raise ConfigError(
+            "On a cluster, executors and driver share a folder for listings, plans and what was deleted. Nothing was "
+            "touched. Give --work-location (or LAKESWEEP_NESSIE_WORK_LOCATION): a place in a store that all of them "
+            "reach, and below no table.",
+            kind="no-work-location",
+        )
+    elif lasting:
+        yield lasting_location(options)
+    else:
+        with tempfile.TemporaryDirectory(prefix="lakesweep-nessie-") as folder:
+            yield Location.parse(f"file://{Path(folder).resolve()}")
+
+
+def lasting_location(options: OptionValues, last: str | None = None) -> Location:
+    """The folder for what later runs need: the one that is named, else that of the last run, else on this machine."""
+    return options["work_location"] or Location.parse(last or f"file://{_state_folder(os.environ)}")
+
+
+def _is_on_this_machine(spark: SparkSettings) -> bool:
+    master = spark.master or spark.conf.get("spark.master") or "local[*]"
+    return spark.remote is None and master.startswith("local")
+
+
+def _state_folder(env: Mapping[str, str]) -> Path:
+    home = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or Path.home(), ".local/state")
+    return Path(home).absolute() / "lakesweep" / "nessie"

@@ -1,0 +1,91 @@
+"""What the options ask of a run. Everything that can be wrong with a value is found here, before a run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from lakesweep.cli.nessie.catalog_client import check_reverifying
+from lakesweep.domain.cutoff_policies import parse_policies, parse_policy
+from lakesweep.domain.live_sets import LiveSetId
+from lakesweep.errors import ConfigError
+from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.resolve import errors_naming
+
+if TYPE_CHECKING:
+    from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
+
+__all__ = ["expire_request", "mark_request"]
+
+
+def mark_request(options: OptionValues, *, collects_dropped: bool | None = None) -> MarkRequest:
+    """What the options ask of a mark. A wrong policy is found here, before there is a live set.
+
+    Args:
+        collects_dropped: whether dropped tables are collected, where `--collect-dropped` does not say it.
+    """
+    from lakesweep.collector.nessie.requests import MarkRequest
+
+    reference_time = options["cutoff_ref_time"] or datetime.now(UTC)
+    default, texts = options["default_cutoff"], tuple(options["cutoff"].items())
+    with errors_naming(options.where("default_cutoff")):
+        parse_policy(default, reference_time)
+    with errors_naming(options.where("cutoff")):
+        policies = parse_policies(default, texts, reference_time)
+    return MarkRequest(
+        policies=policies,
+        reference_time=reference_time,
+        default_policy=default,
+        policy_texts=texts,
+        keep_state_at_cutoff=options["keep_state_at_cutoff"],
+        dropped_grace=_dropped_grace(options, collects_dropped),
+        parallelism=options["identify_parallelism"],
+    )
+
+
+def expire_request(
+    options: OptionValues,
+    live_set_id: LiveSetId,
+    *,
+    defer: bool = False,
+    is_in_memory: bool = False,
+) -> ExpireRequest:
+    """What the options ask of a sweep of that live set, or of the deletion of its recorded files."""
+    from lakesweep.collector.nessie.requests import ExpireRequest
+
+    check_reverifying(options)
+    for name in ("expected_file_count", "fpp", "allowed_fpp"):
+        _ = options[name]  # they change nothing here, and a wrong one does not go unseen
+    return ExpireRequest(
+        live_set_id=live_set_id,
+        defer=defer,
+        max_file_modification=options["max_file_modification"],
+        grace=_grace(options),
+        keep_all_snapshots=options["keep_all_snapshots"],
+        give_up=frozenset(options["give_up"]),
+        max_delete_share=options["max_delete_share"],
+        confirm=options["confirm"],
+        is_in_memory=is_in_memory,
+        is_catalog_moved=options["catalog_moved"],
+        parallelism=options["expiry_parallelism"],
+    )
+
+
+def _grace(options: OptionValues) -> timedelta | None:
+    """None where a time on the command line takes the place of the grace period."""
+    is_time_on_command_line = options.is_on_command_line("max_file_modification")
+    return None if is_time_on_command_line and not options.is_given("grace") else options["grace"]
+
+
+def _dropped_grace(options: OptionValues, is_wanted: bool | None) -> timedelta | None:
+    """None where nothing of dropped tables is to be collected."""
+    grace: timedelta = options["dropped_grace"]
+    if is_wanted is None:
+        is_wanted = options["collect_dropped"]
+        if options.is_on_command_line("dropped_grace") and not is_wanted:
+            raise ConfigError(
+                "--dropped-grace says how long dropped tables stay, and without --collect-dropped they stay for good. "
+                "Nothing was touched. Give both, or none.",
+                kind="no-collect-dropped",
+            )
+    return grace if is_wanted else None
