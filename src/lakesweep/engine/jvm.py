@@ -14,15 +14,20 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from lakesweep.engine.handover import SOCKET_VARIABLE
+from lakesweep.engine.pyspark_internals import (
+    CONNECTION_FILE,
+    DAEMON_SETTING,
+    GATEWAY_PORT,
+    GATEWAY_SECRET,
+    has_gateway,
+)
 from lakesweep.engine.session_settings import (
-    DAEMON_MODULE,
     WORKER_DAEMON,
     prepare_environment,
     session_settings,
@@ -30,9 +35,8 @@ from lakesweep.engine.session_settings import (
 from lakesweep.engine.startup import spark_home
 from lakesweep.errors import ConfigError
 
-_PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
-_CONNECTION = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _POLL_SECONDS = 0.02
+_MOST_SECONDS = 60.0  # a JVM that says nothing for so long never will
 _LONGEST_SOCKET_PATH = 100  # a little less than what systems allow
 
 
@@ -44,10 +48,10 @@ class AheadJvm:
         self._folder = Path(tempfile.mkdtemp(prefix="lakesweep-jvm-"))
         self._told = self._folder / "connection"
         words = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", _CONNECTION: str(self._told)}
+        environment = {**os.environ, "SPARK_CONNECT_MODE": "0", CONNECTION_FILE: str(self._told)}
         self._workers: subprocess.Popen[bytes] | None = None
         path = str(self._folder / "workers")
-        if settings.get(DAEMON_MODULE) == WORKER_DAEMON and len(path) <= _LONGEST_SOCKET_PATH:
+        if settings.get(DAEMON_SETTING) == WORKER_DAEMON and len(path) <= _LONGEST_SOCKET_PATH:
             environment[SOCKET_VARIABLE] = path
             self._workers = _start_workers(path)
         submit = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
@@ -65,25 +69,28 @@ class AheadJvm:
             raise
 
     @contextlib.contextmanager
-    def offered(self) -> Iterator[None]:
+    def offered(self) -> Iterator[bool]:
         """Wait for the JVM; pyspark takes it for its own if it starts a session inside the block.
 
-        If the JVM is gone, pyspark starts one itself, and says what is wrong with it.
+        False where the JVM is gone or says nothing: then pyspark starts one itself, and says what is wrong with it.
         """
-        while not self._told.exists() and self._process.poll() is None:
+        end = time.monotonic() + _MOST_SECONDS
+        while not self._told.exists() and self._process.poll() is None and time.monotonic() < end:
             time.sleep(_POLL_SECONDS)
         told = self._told.read_bytes() if self._told.exists() else b""
         self._told.unlink(missing_ok=True)  # it holds a secret
         atexit.register(shutil.rmtree, self._folder, ignore_errors=True)
         if not told:
-            yield
+            self.abandon()
+            yield False
             return
         port, length = struct.unpack_from(">ii", told)
-        os.environ[_PORT], os.environ[_SECRET] = str(port), told[8 : 8 + length].decode()
+        os.environ[GATEWAY_PORT] = str(port)
+        os.environ[GATEWAY_SECRET] = told[8 : 8 + length].decode()
         try:
-            yield
+            yield True
         finally:
-            del os.environ[_PORT], os.environ[_SECRET]
+            del os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET]
 
     def abandon(self) -> None:
         """End it now."""
@@ -136,14 +143,6 @@ def take_jvm(settings: Mapping[str, str]) -> AheadJvm | None:
     jvm, _ahead = _ahead, None
     _taken.append(jvm)
     return jvm
-
-
-def has_gateway() -> bool:
-    """Whether there is a JVM already: from an earlier session, or from `spark-submit`."""
-    pyspark = sys.modules.get("pyspark")
-    return _PORT in os.environ or (
-        pyspark is not None and pyspark.SparkContext._gateway is not None
-    )
 
 
 def _start_workers(path: str) -> subprocess.Popen[bytes]:

@@ -7,14 +7,15 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from pyspark.errors import PySparkImportError
 from pyspark.sql import SparkSession
 
-from lakesweep.engine.jvm import take_jvm
+from lakesweep.engine.jvm import AheadJvm, take_jvm
+from lakesweep.engine.pyspark_internals import has_gateway
 from lakesweep.engine.session_settings import DEFAULTS, prepare_environment, session_settings
 from lakesweep.errors import ConfigError
 
@@ -41,8 +42,8 @@ def build_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with _stdout_kept_clean(), jvm.offered() if jvm else nullcontext():
-            session = builder.getOrCreate()
+        with _stdout_kept_clean():
+            session = _made(builder, jvm)
     except PySparkImportError as error:
         raise ConfigError(
             f"Spark Connect needs more packages than Spark does: {error.getMessage()} Nothing was touched. Run "
@@ -60,6 +61,20 @@ def build_session(
     if remote is None:
         session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _made(builder: SparkSession.Builder, jvm: AheadJvm | None) -> SparkSession:
+    """A session on the JVM that was started ahead; on one that pyspark starts, where it can't connect to ours."""
+    if jvm is not None:
+        is_there = False
+        try:
+            with jvm.offered() as is_there:
+                return builder.getOrCreate()
+        except Exception as error:
+            if not is_there or has_gateway():
+                raise  # pyspark had a JVM, or has tried to start one: another would do no better
+            logger.debug("pyspark did not take the JVM that was started ahead: %s", error)
+    return builder.getOrCreate()
 
 
 def submitted_session() -> SparkSession:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Mapping
 
 from lakesweep.engine.process_tree import mark_process_tree
+from lakesweep.engine.pyspark_internals import DAEMON_SETTING, has_daemon
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
-DAEMON_MODULE = "spark.python.daemon.module"
 WORKER_DAEMON = "lakesweep.engine.worker_daemon"
 
 # What a single machine needs and a cluster's own settings may override.
@@ -21,7 +21,6 @@ _LOCAL_DEFAULTS = {
     "spark.driver.memory": "1g",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.showConsoleProgress": "false",
-    DAEMON_MODULE: WORKER_DAEMON,
     # Cells are hashes and addresses, which hardly shrink, and they never leave this machine.
     "spark.shuffle.compress": "false",
 }
@@ -41,6 +40,8 @@ def session_settings(master: str | None, conf: Mapping[str, str] | None) -> dict
     if is_local(master):
         settings |= _LOCAL_DEFAULTS
         settings["spark.driver.extraJavaOptions"] = quick_start_options()
+        if has_daemon():
+            settings[DAEMON_SETTING] = WORKER_DAEMON
     return settings | conf
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 
+from lakesweep.engine.pyspark_internals import python_of_workers
 from lakesweep.errors import ConfigError, LakesweepError, UnexpectedError
 
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '?([\w.]+)")
@@ -58,8 +59,7 @@ def _python_of_executors(spark: SparkSession) -> str:
     if row is not None:
         return str(row["python"])
     context = getattr(spark, "sparkContext", None)  # none over Spark Connect
-    told = context.pythonExec if context is not None else "the one that PYSPARK_PYTHON names"
-    return f"Spark starts {told}, which can't say more"
+    return f"Spark starts {python_of_workers(context)}, which can't say more"
 
 
 def _ask_python() -> Callable[[int], str]:

@@ -9,30 +9,24 @@ Loading takes a second, too, and Spark starts the daemon with its first task. So
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
-import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 from lakesweep.engine.handover import hand_over
+from lakesweep.engine.pyspark_internals import WORKER, run_daemon, with_zips_last
 
 # Loading these starts no thread, which a fork would leave behind.
 _NEEDED = (
     "pyarrow.compute",
     "pyarrow.parquet",
-    "pyspark.worker",
     "lakesweep.engine.spark",
     "lakesweep.storage",
 )
-
-
-def prefer_installed(path: list[str]) -> list[str]:
-    """The search path with zips of pyspark behind everything else: they still serve where pyspark is not installed."""
-    zips = [entry for entry in path if os.path.basename(entry) == "pyspark.zip"]
-    return [entry for entry in path if entry not in zips] + zips
 
 
 class WithoutPandas:
@@ -55,6 +49,8 @@ def load_ahead() -> None:
     sys.meta_path.insert(0, WithoutPandas())
     for name in _NEEDED:
         importlib.import_module(name)
+    with contextlib.suppress(ModuleNotFoundError):
+        importlib.import_module(WORKER)
     import pyarrow as pa
 
     from lakesweep.formats.hashing import hash_addresses
@@ -68,16 +64,9 @@ def main() -> None:
     """As Spark starts it."""
     if hand_over():
         return
-    sys.path[:] = prefer_installed(sys.path)
+    sys.path[:] = with_zips_last(sys.path)
     load_ahead()
-    serve()
-
-
-def serve() -> None:
-    """Fork workers for Spark until it closes our standard input."""
-    from pyspark.daemon import manager
-
-    manager()
+    run_daemon()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ import socket
 import sys
 
 from lakesweep.engine.handover import take_over
-from lakesweep.engine.worker_daemon import load_ahead, prefer_installed, serve
+from lakesweep.engine.pyspark_internals import run_daemon, with_zips_last
+from lakesweep.engine.worker_daemon import load_ahead
 
 
 def main() -> None:
@@ -25,10 +26,10 @@ def main() -> None:
         return  # the driver has gone, and nobody else will come
     connection = take_over(listener)
     with connection:
-        # What Spark adds to the search path comes after what we have, as in `prefer_installed`.
+        # What Spark adds to the search path comes after what we have, as in `with_zips_last`.
         given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        sys.path[:] = prefer_installed([*sys.path, *(e for e in given if e and e not in sys.path)])
-        serve()
+        sys.path[:] = with_zips_last([*sys.path, *(e for e in given if e and e not in sys.path)])
+        run_daemon()
 
 
 if __name__ == "__main__":

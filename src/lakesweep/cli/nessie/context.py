@@ -48,8 +48,9 @@ def opened_context(
 def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
     """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
     from lakesweep.engine.here_first import HereFirst
-    from lakesweep.engine.jvm import has_gateway, jvm_ahead
+    from lakesweep.engine.jvm import jvm_ahead
     from lakesweep.engine.late import LateEngine
+    from lakesweep.engine.pyspark_internals import has_gateway
 
     spark = settings.spark
     is_named = spark.remote or spark.master or spark.conf.get("spark.master")
