@@ -21,6 +21,7 @@ from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageDeniedError, StorageError, ThrottledError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.congestion import CongestionControl
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import (
@@ -104,6 +105,10 @@ class FaultyBackend:
     @property
     def reads_odd_keys(self) -> bool:
         return self.inner.reads_odd_keys
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        return self.inner.signer
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         for batch in self._done("list", prefix, lambda: self.inner.scan(prefix, start_after)):

@@ -17,6 +17,7 @@ from lakesweep.collector.target import Target
 from lakesweep.errors import ObjectNotFoundError
 from lakesweep.storage import ObjectStore
 from lakesweep.storage.backend import Backend
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
 __all__ = [
@@ -112,6 +113,10 @@ class MeddlingBackend:
     @property
     def reads_odd_keys(self) -> bool:
         return self.inner.reads_odd_keys
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        return self.inner.signer
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         self._before("list", prefix)

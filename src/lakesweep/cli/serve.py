@@ -66,6 +66,14 @@ def serve(
             " more.  [default: none]",
         ),
     ] = None,
+    presign: Annotated[
+        bool,
+        typer.Option(
+            "--presign",
+            help="Give clients presigned URLs, so that bytes go straight to and from the S3, Azure or Google"
+            " store that --allow-namespace names.",
+        ),
+    ] = False,
     *,
     settings: Settings,  # logging is set up from it
 ) -> None:
@@ -75,6 +83,7 @@ def serve(
     LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. `lakesweep keys` gives others theirs. Ctrl-C or SIGTERM finishes the requests under way and stops.
     """
     with lake_packages():
+        from lakesweep.lake.addresses.reach import kinds_of_stores
         from lakesweep.lake.server import (
             Serving,
             bind,
@@ -89,6 +98,9 @@ def serve(
     from lakesweep.storage import StorageOptions
 
     _refuse_memory([*(allow_namespace or ()), *(allow_import or ())])
+    presigned_store = ""
+    if presign:
+        presigned_store = _presigned_store(kinds_of_stores(allow_namespace or (), data))
     lake_settings = LakeSettings(
         data_dir=data,
         key_file=key_file,
@@ -99,6 +111,7 @@ def serve(
         copy_life=parse_duration(copy_life),
         allow_namespaces=tuple(allow_namespace or ()),
         allow_imports=tuple(allow_import or ()),
+        presigned_store=presigned_store,
     )
     serving = Serving(tls_cert=tls_cert, tls_key=tls_key, audit_log=audit_log)
     serving.check()
@@ -127,6 +140,16 @@ def serve(
     finally:
         listener.close()
         lake.close()
+
+
+def _presigned_store(kinds: set[str]) -> str:
+    """The one kind of store that clients are told of: their configuration has room for one."""
+    if len(clouds := kinds - {"local"}) == 1:
+        return clouds.pop()
+    raise ConfigError(
+        "--presign needs --allow-namespace with places in one kind of store: S3, Azure or Google Cloud Storage."
+        " The lake was not started."
+    )
 
 
 def _refuse_memory(prefixes: list[str]) -> None:

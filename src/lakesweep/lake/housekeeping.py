@@ -23,6 +23,7 @@ from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.tasks import Tasks
 from lakesweep.lake.uploads.multipart import Multipart
 from lakesweep.lake.uploads.pending import PendingUploads
+from lakesweep.lake.uploads.presigned_multipart import PresignedMultipart
 from lakesweep.lake.values import Repository
 from lakesweep.storage import Leftovers
 
@@ -49,6 +50,7 @@ class Housekeeping:
         rules: RetentionRulesStore,
         pending: PendingUploads,
         multipart: Multipart,
+        presigned_multipart: PresignedMultipart,
         copies: TrackedCopies,
         dropped_tokens: DroppedTokens,
         tasks: Tasks,
@@ -60,6 +62,7 @@ class Housekeeping:
         self._rules = rules
         self._pending = pending
         self._multipart = multipart
+        self._presigned_multipart = presigned_multipart
         self._copies = copies
         self._dropped_tokens = dropped_tokens
         self._tasks = tasks
@@ -86,6 +89,7 @@ class Housekeeping:
     def _look_into_store(self, repository: Repository, now: datetime) -> None:
         try:
             self._remove_leftovers(repository, now)
+            self._presigned_multipart.remove_ended(repository)
             self._remove_head_moves(repository, now)
             self._lists.remove_old(repository, now)
         except LakesweepError as failed:

@@ -19,6 +19,7 @@ from lakesweep.lake.housekeeping import Housekeeping
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.objects.copying import Copying
 from lakesweep.lake.objects.objects import Objects
+from lakesweep.lake.objects.signed_urls import SignedUrls
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.refs.dumping import Dumping
@@ -37,6 +38,7 @@ from lakesweep.lake.uploads.linking import Linking
 from lakesweep.lake.uploads.multipart import Multipart
 from lakesweep.lake.uploads.multipart_parts import Parts
 from lakesweep.lake.uploads.pending import PendingUploads
+from lakesweep.lake.uploads.presigned_multipart import PresignedMultipart
 from lakesweep.lake.uploads.streams import UploadStreams
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, LakeSettings, Repository
@@ -79,6 +81,10 @@ class Lake:
         self.tasks = Tasks(context)
         self.rules = RetentionRulesStore(context)
         self.multipart = Multipart(context, self.branches, staging, slices, pending, Parts(context))
+        self.presigned_multipart = PresignedMultipart(
+            context, self.branches, staging, slices, pending
+        )
+        self.signed_urls = SignedUrls(context, addresses)
         self.log = Log(self.refs, self.commits, committed)
         self.reverting = Reverting(
             context, self.refs, self.branches, self.commits, self.committing, self.merging
@@ -117,6 +123,7 @@ class Lake:
             self.rules,
             pending,
             self.multipart,
+            self.presigned_multipart,
             copies,
             dropped_tokens,
             self.tasks,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -55,6 +55,8 @@ class LakeSettings:
     """URI prefixes at which repositories may lie, beside folders in `data_dir`. `mem://` is for tests: it forgets."""
     allow_imports: tuple[str, ...] = ()
     """URI prefixes that users may stage and import from; the server reads there with its own rights."""
+    presigned_store: str = ""
+    """The kind of store (s3, gs, azure) that clients get presigned URLs of; empty makes none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,15 @@ class MultipartUpload:
     physical_address: str
     content_type: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PresignedUpload:
+    """A multipart upload in the store itself, with URLs of its first parts."""
+
+    upload_id: str
+    physical_address: str
+    urls: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from lakesweep.storage.keyspace import split_keyspace
 from lakesweep.storage.leftovers import Leftovers
 from lakesweep.storage.opening import open_store
 from lakesweep.storage.parallel import Crew
+from lakesweep.storage.signing import SignedUploads, SignedUrl
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
@@ -28,6 +29,8 @@ __all__ = [
     "Leftovers",
     "ObjectInfo",
     "ObjectStore",
+    "SignedUploads",
+    "SignedUrl",
     "StorageOptions",
     "is_odd_key",
     "open_store",

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
 
@@ -32,6 +33,10 @@ class Backend(Protocol):
     @property
     def reads_odd_keys(self) -> bool:
         """Whether `get` carries odd keys unchanged."""
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        """What signs URLs of its objects; None where the store has no such URLs."""
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         """Every object whose key begins with `prefix` and sorts after `start_after`; raises, never ends early."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,8 @@ from lakesweep.storage.backend import Backend
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
-from lakesweep.storage.translate import ODD_KEY, obstore_errors_translated
+from lakesweep.storage.signing import SignedMethod, SignedUrl, UrlSigner
+from lakesweep.storage.translate import NO_PRESIGN, ODD_KEY, obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
     NO_TERMS,
@@ -90,6 +92,10 @@ class CloudBackend:
     @property
     def delete_batch_size(self) -> int:
         return 1
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        return _ObstoreSigner(self)
 
     @property
     def _clients(self) -> Clients:
@@ -336,6 +342,30 @@ def _with_quotes(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _hashes(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """The keys' hashes. Two keys with one hash would at worst leave an object out, and what isn't listed is kept."""
     return np.fromiter(map(hash, batch.column("key").to_pylist()), np.int64, batch.num_rows)
+
+
+class _ObstoreSigner:
+    """URLs signed by obstore, which adds no parameters of ours to them."""
+
+    uploads = None
+
+    def __init__(self, backend: CloudBackend) -> None:
+        self._backend = backend
+
+    def sign(
+        self, method: SignedMethod, key: str, life: timedelta, *, file_name: str = ""
+    ) -> SignedUrl:
+        backend, now = self._backend, datetime.now(UTC)
+        whole = backend._base + key
+        if backend._root.kind == "azure" and quote(whole, safe="/~,") != whole:
+            # obstore signs the name as it is encoded, Azure as it is.
+            raise UnsupportedStoreError(
+                f"{backend._uri(key)} has a name of which no URL can be signed; none was made.",
+                kind=NO_PRESIGN,
+            )
+        with obstore_errors_translated(f"signing a URL of {backend._uri(key)}"):
+            url = obstore.sign(backend._clients.once, method, whole, life)
+        return SignedUrl(url, now + life)
 
 
 class _Counted:

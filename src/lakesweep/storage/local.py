@@ -22,6 +22,7 @@ import pyarrow as pa
 from lakesweep.errors import PreconditionError, UnsupportedStoreError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.local_walk import TEMPORARY_PREFIX, first_file, has_file, walk_files
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.translate import os_errors_translated
 from lakesweep.storage.values import (
     NO_TERMS,
@@ -51,6 +52,7 @@ class LocalBackend:
     is_key_ordered = True
     supports_create_if_absent = True
     reads_odd_keys = False
+    signer: UrlSigner | None = None
 
     def __init__(self, root: str, *, fsync: bool) -> None:
         self._root = root

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakesweep.errors import ObjectExistsError, ObjectNotFoundError, PreconditionError
 from lakesweep.storage.backend import Backend
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import (
     NO_TERMS,
     DeleteOutcome,
@@ -71,6 +72,7 @@ class MemoryBackend:
     is_key_ordered = True
     supports_create_if_absent = True
     reads_odd_keys = False
+    signer: UrlSigner | None = None
 
     def __init__(self, container: MemoryContainer, root_key: str) -> None:
         self.container = container

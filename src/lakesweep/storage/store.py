@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -23,7 +24,8 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.local import LocalBackend
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
-from lakesweep.storage.translate import NO_CONTAINER, ODD_KEY
+from lakesweep.storage.signing import SignedMethod, SignedUploads, SignedUrl
+from lakesweep.storage.translate import NO_CONTAINER, NO_PRESIGN, ODD_KEY
 from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo, forever
 from lakesweep.storage.waiting import about_to_wait, may_wait
 
@@ -71,6 +73,24 @@ class ObjectStore:
     def supports_create_if_absent(self) -> bool:
         """Whether `write(create=True)` is atomic here."""
         return self.backend.supports_create_if_absent
+
+    @property
+    def signed_uploads(self) -> SignedUploads | None:
+        """Multipart uploads whose parts others send; None where the store has none."""
+        signer = self.backend.signer
+        return None if signer is None else signer.uploads
+
+    def sign_url(
+        self, method: SignedMethod, key: str, life: timedelta, *, file_name: str = ""
+    ) -> SignedUrl:
+        """A URL that reads or writes one object without credentials; `UnsupportedStoreError` where there are none."""
+        self._refuse_odd(key)
+        if self.backend.signer is None:
+            raise UnsupportedStoreError(
+                f"{self.root.uri} is a store without presigned URLs; none was made.",
+                kind=NO_PRESIGN,
+            )
+        return self.backend.signer.sign(method, key, life, file_name=file_name)
 
     def list(
         self, prefix: str = "", *, start_after: str | None = None, end_at: str | None = None

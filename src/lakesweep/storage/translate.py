@@ -29,6 +29,7 @@ TRANSIENT = "storage-unreachable"
 # The kind of an error about a key that a client can't carry unchanged.
 ODD_KEY = "odd-key"
 # The kind of an error about the bucket or container, not about one object in it.
+NO_PRESIGN = "no-presign"
 NO_CONTAINER = "container-not-found"
 
 _THROTTLE_STATUSES = frozenset({429, 503})

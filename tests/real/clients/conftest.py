@@ -101,7 +101,7 @@ class Target:
 
 @pytest.fixture(scope="session")
 def real_target(minio: MinIOServer) -> Iterator[Target]:
-    # The embedded lake makes no presigned URLs, so both take the same road.
+    # The embedded lake below makes no presigned URLs, so both take the same road. Both sign in test_presigned.py.
     without_presign = {"LAKEFS_BLOCKSTORE_S3_DISABLE_PRE_SIGNED": "true"}
     minio.make_bucket("clients-real")
     with RealLakeFS(minio, env=without_presign) as server:

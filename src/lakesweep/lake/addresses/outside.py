@@ -10,7 +10,7 @@ from lakesweep.errors import ConfigError
 from lakesweep.formats.entries import Entry
 from lakesweep.lake.addresses.reach import LONGEST_ADDRESS
 from lakesweep.lake.addresses.spellings import readings
-from lakesweep.lake.context import LakeContext
+from lakesweep.lake.context import LakeContext, full_address
 from lakesweep.lake.errors import InvalidAddressError
 from lakesweep.lake.refs.namespaces import NamespaceClaims, folded
 from lakesweep.lake.staging.staged_values import is_relative
@@ -69,9 +69,19 @@ class Addresses:
         """The store and key of an entry's bytes."""
         if is_relative(entry):
             return self._context.store(repository), entry.address
-        location = self._plain(entry.address)
+        return self._open_outside(entry.address)
+
+    def open_uri(self, repository: Repository, address: str) -> tuple[ObjectStore, str]:
+        """The store and key of the full address that an entry is shown with."""
+        relative = address.removeprefix(full_address(repository, ""))
+        if relative != address:
+            return self._context.store(repository), relative
+        return self._open_outside(address)
+
+    def _open_outside(self, address: str) -> tuple[ObjectStore, str]:
+        location = self._plain(address)
         # Asked at each read: the list may be shorter by now, and a commit may come from another server.
-        self._context.reach.check_import(entry.address)
+        self._context.reach.check_import(address)
         return open_parent(self._context, location)
 
     def _plain(self, address: str, *, is_prefix: bool = False) -> Location:

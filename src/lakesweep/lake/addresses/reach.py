@@ -135,6 +135,11 @@ class Reach:
         return places
 
 
+def kinds_of_stores(prefixes: Iterable[str], data_dir: Path) -> set[str]:
+    """The kinds of stores that prefixes of an operator's list lie in."""
+    return {_Prefix.parse(text, data_dir.absolute()).kind for text in prefixes}
+
+
 def _is_plain(location: Location) -> bool:
     key = location.key
     is_odd = bool(key) and (is_odd_key(key) or "\\" in key or "%" in key)

@@ -8,7 +8,9 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-__all__ = ["error_reply", "header_text", "json_reply", "no_content"]
+from lakesweep.storage import SignedUrl
+
+__all__ = ["error_reply", "header_text", "json_reply", "no_content", "redirect_reply"]
 
 # Types and checksums may come from JSON or another server's commit; a line break in a header would begin another one.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -39,3 +41,8 @@ def header_text(value: str) -> str:
 def no_content() -> Response:
     """204, which has no body and no content type."""
     return Response(status_code=204)
+
+
+def redirect_reply(signed: SignedUrl) -> Response:
+    """302 to a presigned URL, which no cache may keep longer than it lives."""
+    return Response(status_code=302, headers={"Location": signed.url, "Cache-Control": "no-store"})

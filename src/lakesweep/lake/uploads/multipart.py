@@ -35,7 +35,7 @@ from lakesweep.lake.values import (
     UploadedPart,
 )
 
-_MOST_PARTS = 10_000
+MOST_PARTS = 10_000
 _MAX_TRIES = 20
 
 
@@ -108,8 +108,8 @@ class Multipart:
         self, repository: Repository, upload_id: str, number: int, chunks: Iterable[bytes]
     ) -> UploadedPart:
         """Store one part, and keep the upload alive."""
-        if not 1 <= number <= _MOST_PARTS:
-            raise InvalidRequestError(f"a part's number is 1 to {_MOST_PARTS}, not {number}")
+        if not 1 <= number <= MOST_PARTS:
+            raise InvalidRequestError(f"a part's number is 1 to {MOST_PARTS}, not {number}")
         self._keep_alive(repository, upload_id)
         part = self._parts.store(repository, upload_id, number, chunks)
         try:
@@ -178,7 +178,7 @@ class Multipart:
     def remove_ended(self, repository: Repository) -> None:
         """Finish what was left half-way: ended uploads whose parts were not all removed."""
         for found in self._pending.all(repository):
-            if found.upload.state == "ending":
+            if found.upload.kind == "multipart" and found.upload.state == "ending":
                 self._parts.remove_all(repository, found.upload.id)
                 self._pending.remove(repository, found)
 

@@ -21,7 +21,7 @@ from lakesweep.lake.kv.interface import Row, scan
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
 from lakesweep.lake.values import Repository
 
-UploadKind = Literal["link", "multipart", "stream"]
+UploadKind = Literal["link", "multipart", "presigned", "stream"]
 UploadState = Literal["pending", "claimed", "ending"]
 
 _PREFIX = b"pending/"
@@ -29,7 +29,7 @@ _PREFIX = b"pending/"
 
 @dataclass(frozen=True, slots=True)
 class PendingUpload:
-    """One upload. `id` is the address of an issued one, the upload id of a multipart one."""
+    """One upload. `id` is the address of an issued one, the upload id of a multipart one (the store's, if presigned)."""
 
     id: str
     kind: UploadKind
@@ -120,7 +120,7 @@ class PendingUploads:
         """Retire an upload whose time is over; False when it is not, or when somebody changed it meanwhile."""
         if not self._is_over(found.upload, now):
             return False
-        if found.upload.kind == "multipart":
+        if found.upload.kind in ("multipart", "presigned"):
             # Its parts have yet to be removed; housekeeping finds the record by its state.
             return self.change(repository, found, replace(found.upload, state="ending")) is not None
         return self.remove(repository, found)

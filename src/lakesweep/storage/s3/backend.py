@@ -23,6 +23,7 @@ from lakesweep.storage.s3.client import S3Client, s3_client
 from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3.delete_objects import delete_objects
 from lakesweep.storage.s3.pages import Page, read_page
+from lakesweep.storage.s3.signer import S3Signer
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder
 
@@ -80,6 +81,10 @@ class S3Backend(CloudBackend):
     @property
     def delete_batch_size(self) -> int:
         return 1000
+
+    @property
+    def signer(self) -> S3Signer:
+        return S3Signer(self._client, self._base)
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         for page in self._pages(prefix, start_after=start_after):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -25,13 +26,15 @@ from lakesweep.errors import ConfigError, LakesweepError, StorageDeniedError, St
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3.address import REGION_HEADER, S3Address, s3_address
 from lakesweep.storage.s3.http import Connections
-from lakesweep.storage.s3.sign import SigningKey, signed_headers
+from lakesweep.storage.s3.sign import SigningKey, canonical_query, presigned_query, signed_headers
 from lakesweep.storage.s3.xml import local_name, parsed_xml
+from lakesweep.storage.signing import SignedUrl
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
 
 if TYPE_CHECKING:
     from obstore.store import S3Credential
 
+NO_QUERY: Mapping[str, str] = MappingProxyType({})
 _ANY_REGION = "https://s3.amazonaws.com"
 
 
@@ -77,8 +80,7 @@ class S3Client:
         """One signed request; a reply that is no success comes out as an error that says `what` failed."""
         address = self.address
         path = address.path + quote(key, safe="/~")
-        pairs = sorted((quote(k, safe="~"), quote(v, safe="~")) for k, v in (query or {}).items())
-        text = "&".join(f"{k}={v}" for k, v in pairs)
+        text = canonical_query(query or {})
         with connection_errors_translated(what):
             now = datetime.now(UTC)
             signed = signed_headers(
@@ -97,6 +99,24 @@ class S3Client:
         if not 200 <= reply.status < 300:
             raise error_of(reply, what)
         return reply
+
+    def presigned_url(
+        self, method: str, key: str, life: timedelta, query: Mapping[str, str] = NO_QUERY
+    ) -> SignedUrl:
+        """A URL that anyone may send a request to. It ends with the credentials where they end earlier."""
+        address, now = self.address, datetime.now(UTC).replace(microsecond=0)
+        with connection_errors_translated(f"signing a URL of s3://{self.bucket}/{key}"):
+            signing_key = self._signing_key()
+        path = address.path + quote(key, safe="/~")
+        seconds = int(life.total_seconds())
+        text = presigned_query(
+            signing_key, address.region, now, method, address.host, path, query, seconds
+        )
+        expires_at = now + timedelta(seconds=seconds)
+        credentials_end: datetime | None = self.obstore_credentials()["expires_at"]
+        if credentials_end is not None:
+            expires_at = min(expires_at, credentials_end)
+        return SignedUrl(f"{address.origin}{path}?{text}", expires_at)
 
     def credentials(self) -> Any:
         """The options' own key, else what botocore's default chain finds (environment, files, roles)."""

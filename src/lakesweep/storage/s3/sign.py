@@ -1,4 +1,4 @@
-"""AWS Signature Version 4 for S3, in the one form that we send.
+"""AWS Signature Version 4 for S3: in the headers of our own requests, and in the query of URLs for others.
 
 botocore signs too, and finds the credentials; but it takes longer to sign a page of a listing than it takes to read it.
 Here the day's key is derived once. A test holds every signature against botocore's.
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
+from urllib.parse import quote
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -53,16 +54,62 @@ def signed_headers(
     listed = ";".join(names)
     lines = "".join(f"{name}:{signed[name]}\n" for name in names)
     canonical = f"{method}\n{path}\n{query}\n{lines}\n{listed}\n{payload}"
-    scope = f"{stamp[:8]}/{region}/s3/aws4_request"
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{digest}"
-    signature = hmac.digest(
-        _day_key(key.secret_key, stamp[:8], region), text.encode(), "sha256"
-    ).hex()
+    scope, signature = _signature(key, region, stamp, canonical)
     signed["authorization"] = (
         f"{_ALGORITHM} Credential={key.access_key}/{scope}, SignedHeaders={listed}, Signature={signature}"
     )
     return signed
+
+
+def presigned_query(
+    key: SigningKey,
+    region: str,
+    now: datetime,
+    method: str,
+    host: str,
+    path: str,
+    query: Mapping[str, str],
+    life_seconds: int,
+) -> str:
+    """The query that makes a URL authentic for a while, whatever body is sent with it.
+
+    Args:
+        path: as it is sent, percent-encoded.
+        query: the parameters of the request itself, not encoded.
+    """
+    stamp = now.strftime("%Y%m%dT%H%M%SZ")
+    parameters = {
+        **query,
+        "X-Amz-Algorithm": _ALGORITHM,
+        "X-Amz-Credential": f"{key.access_key}/{_scope(stamp, region)}",
+        "X-Amz-Date": stamp,
+        "X-Amz-Expires": str(life_seconds),
+        "X-Amz-SignedHeaders": "host",
+    }
+    if key.token:
+        parameters["X-Amz-Security-Token"] = key.token
+    text = canonical_query(parameters)
+    canonical = f"{method}\n{path}\n{text}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
+    return f"{text}&X-Amz-Signature={_signature(key, region, stamp, canonical)[1]}"
+
+
+def canonical_query(parameters: Mapping[str, str]) -> str:
+    """Parameters as they are signed and sent: percent-encoded and sorted."""
+    pairs = sorted((quote(k, safe="~"), quote(v, safe="~")) for k, v in parameters.items())
+    return "&".join(f"{k}={v}" for k, v in pairs)
+
+
+def _scope(stamp: str, region: str) -> str:
+    return f"{stamp[:8]}/{region}/s3/aws4_request"
+
+
+def _signature(key: SigningKey, region: str, stamp: str, canonical: str) -> tuple[str, str]:
+    """(scope, signature) of a canonical request."""
+    scope = _scope(stamp, region)
+    digest = hashlib.sha256(canonical.encode()).hexdigest()
+    text = f"{_ALGORITHM}\n{stamp}\n{scope}\n{digest}"
+    day_key = _day_key(key.secret_key, stamp[:8], region)
+    return scope, hmac.digest(day_key, text.encode(), "sha256").hex()
 
 
 @lru_cache(maxsize=16)

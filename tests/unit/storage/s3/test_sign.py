@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from unittest import mock
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
-from botocore.auth import S3SigV4Auth
+from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesweep.storage.s3.sign import SigningKey, signed_headers
+from lakesweep.storage import StorageOptions
+from lakesweep.storage.s3.client import S3Client
+from lakesweep.storage.s3.sign import (
+    SigningKey,
+    canonical_query,
+    presigned_query,
+    signed_headers,
+)
 
 TEXT = st.text(st.characters(blacklist_categories=("Cs",)), max_size=10)
 
@@ -56,3 +63,41 @@ def test_every_request_is_signed_as_botocore_signs_it(
         body,
     )
     assert ours["authorization"] == request.headers["Authorization"]
+
+
+@given(
+    method=st.sampled_from(["GET", "PUT"]),
+    key=TEXT,
+    query=st.dictionaries(st.text("abcdef-", min_size=1), TEXT, max_size=4),
+    token=st.none() | st.text("abc+/=", min_size=1, max_size=20),
+)
+def test_every_url_is_signed_as_botocore_signs_it(
+    method: str, key: str, query: dict[str, str], token: str | None
+) -> None:
+    """The signature agrees, for any key, parameters and token, and the URL carries all that it covers."""
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    path = "/bucket/" + quote(key, safe="/~")
+    text = canonical_query(query)
+    url = f"http://127.0.0.1:9000{path}" + (f"?{text}" if text else "")
+    request = AWSRequest(method=method, url=url)
+    with mock.patch("botocore.auth.get_current_datetime", return_value=now.replace(tzinfo=None)):
+        signer = S3SigV4QueryAuth(Credentials("id", "secret", token), "s3", "eu-west-1", expires=90)
+        signer.add_auth(request)
+    signing_key = SigningKey("id", "secret", token)
+    ours = presigned_query(signing_key, "eu-west-1", now, method, "127.0.0.1:9000", path, query, 90)
+    theirs = parse_qs(urlsplit(request.url).query, keep_blank_values=True)
+    assert parse_qs(ours, keep_blank_values=True) == theirs
+
+
+def test_url_ends_with_its_credentials() -> None:
+    """A role's credentials may end before the fifteen minutes are over, and every URL signed with them, too."""
+    options = StorageOptions(
+        s3_access_key_id="id", s3_secret_access_key="secret", s3_endpoint="http://s3.test"
+    )
+    client = S3Client("bucket", options)
+    whole = client.presigned_url("GET", "a b", timedelta(minutes=15))
+    assert whole.url.startswith("http://s3.test/bucket/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256&")
+    soon = datetime.now(UTC) + timedelta(minutes=5)
+    client.credentials()._expiry_time = soon
+    assert whole.expires_at > soon
+    assert client.presigned_url("GET", "a b", timedelta(minutes=15)).expires_at == soon

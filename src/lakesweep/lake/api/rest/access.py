@@ -88,6 +88,10 @@ write   POST   /repositories/{repository}/branches/{branch}/objects/copy
 write   PUT    /repositories/{repository}/branches/{branch}/objects/stat/user_metadata
 write   GET    /repositories/{repository}/branches/{branch}/staging/backing
 write   PUT    /repositories/{repository}/branches/{branch}/staging/backing
+write   POST   /repositories/{repository}/branches/{branch}/staging/pmpu
+write   PUT    /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId}
+write   DELETE /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId}
+write   PUT    /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId}/parts/{partNumber}
 write   POST   /repositories/{repository}/branches/{branch}/import
 read    GET    /repositories/{repository}/branches/{branch}/import
 write   DELETE /repositories/{repository}/branches/{branch}/import

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import LakeDep
 from lakesweep.lake.api.rest.wire import Document
+from lakesweep.lake.values import LakeSettings
 
 router = APIRouter()
 
@@ -29,15 +30,16 @@ def _version_config() -> Document:
     return {"version": f"lakesweep-{version('lakesweep')}", "version_context": "lakeFS"}
 
 
-def _storage_config() -> Document:
+def _storage_config(settings: LakeSettings) -> Document:
+    presigned = settings.presigned_store
     return {
-        "blockstore_type": "local",
+        "blockstore_type": presigned or "local",
         "blockstore_namespace_example": "local://example-bucket/",
         "blockstore_namespace_ValidityRegex": _ANY_STORE,
         "default_namespace_prefix": "local://",
-        "pre_sign_support": False,
+        "pre_sign_support": bool(presigned),
         "pre_sign_support_ui": False,
-        "pre_sign_multipart_upload": False,
+        "pre_sign_multipart_upload": presigned == "s3",
         "import_support": True,
         "import_validity_regex": _ANY_STORE,
         "blockstore_id": "",
@@ -46,12 +48,12 @@ def _storage_config() -> Document:
 
 
 @router.get("/config")
-async def get_config() -> Response:
+async def get_config(lake: LakeDep) -> Response:
     """Everything in one document; `lakesweep` is ours."""
     return json_reply(
         {
             "version_config": _version_config(),
-            "storage_config": _storage_config(),
+            "storage_config": _storage_config(lake.settings),
             "storage_config_list": [],
             "ui_config": {},
             "capabilities_config": {},
@@ -61,9 +63,9 @@ async def get_config() -> Response:
 
 
 @router.get("/config/storage")
-async def get_storage_config() -> Response:
+async def get_storage_config(lake: LakeDep) -> Response:
     """StorageConfig, for older clients."""
-    return json_reply(_storage_config())
+    return json_reply(_storage_config(lake.settings))
 
 
 @router.get("/config/version")

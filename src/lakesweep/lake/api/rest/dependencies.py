@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request
 from lakesweep.lake.api.auth import CREDENTIALS_KEY, Authenticator
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.metrics import Metrics
-from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
+from lakesweep.lake.errors import UnsupportedOperationError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.readiness import Readiness
 from lakesweep.lake.values import MAX_PAGE, Credentials
@@ -61,13 +61,6 @@ async def _page(
     return PageQuery(prefix, after, amount if amount > 0 else _DEFAULT_PAGE)
 
 
-async def _no_presign(presign: bool = False) -> None:
-    if presign:
-        raise InvalidRequestError(
-            "This lake makes no presigned URLs (its configuration says so). Ask again without presign."
-        )
-
-
 def if_absent(request: Request) -> bool:
     """True for `If-None-Match: *`, the one condition on a write that lakeFS and this lake know."""
     if "if-match" in request.headers:
@@ -90,4 +83,3 @@ CallerDep = Annotated[Credentials, Depends(_caller)]
 PageDep = Annotated[PageQuery, Depends(_page)]
 IfAbsentDep = Annotated[bool, Depends(_if_absent)]
 PathQuery = Annotated[str, Query(min_length=1)]
-RefusePresign = Depends(_no_presign)

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from lakesweep.lake.api.replies import json_reply
-from lakesweep.lake.api.rest.dependencies import LakeDep, RefusePresign
+from lakesweep.lake.api.replies import json_reply, redirect_reply
+from lakesweep.lake.api.rest.dependencies import LakeDep
 from lakesweep.lake.errors import GoneError, MissingError
 
 router = APIRouter(prefix="/repositories/{repository}/metadata")
@@ -31,13 +31,21 @@ def get_range(lake: LakeDep, repository: str, range_id: MetadataId) -> Response:
     return _location_reply(lake.dumping.metadata_location(range_id))
 
 
-@router.get("/object/{type}/{object_id}", dependencies=[RefusePresign])
+@router.get("/object/{type}/{object_id}")
 def get_metadata_object(
-    lake: LakeDep, repository: str, type: Literal["range", "meta_range"], object_id: MetadataId
+    lake: LakeDep,
+    repository: str,
+    type: Literal["range", "meta_range"],
+    object_id: MetadataId,
+    presign: bool = False,
 ) -> Response:
-    """The bytes of a range or metarange."""
+    """The bytes of a range or metarange, or the way to them in the store."""
+    found = lake.repositories.get(repository)
+    if presign:
+        key = lake.dumping.metadata_location(object_id)
+        return redirect_reply(lake.signed_urls.sign_key(found, key))
     try:
-        data = lake.dumping.read_metadata_object(lake.repositories.get(repository), object_id)
+        data = lake.dumping.read_metadata_object(found, object_id)
     except MissingError as missing:
         if missing.kind != "metarange-not-found":
             raise

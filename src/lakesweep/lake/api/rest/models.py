@@ -178,6 +178,17 @@ class LinkBody(RequestBody):
     force: bool = False
 
 
+class PresignedPartBody(RequestBody):
+    part_number: int = Field(ge=1, le=10_000)
+    etag: Text = Field(min_length=1, max_length=1024)
+
+
+class CompletePresignedBody(StagingBody):
+    parts: list[PresignedPartBody] = Field(max_length=10_000)
+    user_metadata: Metadata = Field(default_factory=dict)
+    content_type: Text = ""
+
+
 class ImportPathBody(RequestBody):
     type: Literal["common_prefix", "object"]
     path: Text

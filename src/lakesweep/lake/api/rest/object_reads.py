@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
 from lakesweep.lake.api.lanes import Lanes
-from lakesweep.lake.api.replies import header_text, json_reply
+from lakesweep.lake.api.replies import header_text, json_reply, redirect_reply
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageQuery, PathQuery
 from lakesweep.lake.api.rest.listed_rows import render_rows
 from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
@@ -23,6 +23,7 @@ from lakesweep.lake.api.rest.wire import (
     listed_document,
     object_document,
     page_document,
+    signed_address,
 )
 from lakesweep.lake.errors import RangeNotSatisfiableError
 from lakesweep.lake.lake import Lake
@@ -42,8 +43,8 @@ _FENCE = {
 
 @quick_route(router, "GET", "")
 async def get_object(request: QuickRequest) -> Response:
-    """The object's bytes, or those of one range. 410 when they were hard-deleted."""
-    request.refuse_presign()
+    """The object's bytes, those of one range, or the way to them in the store. 410 when they were hard-deleted."""
+    presign = request.flag("presign")
     asked = _asked_range(request)
     lake, path = request.api.lake, request.text("path")
     repository_id, ref = request.place("repository"), request.place("ref")
@@ -53,9 +54,14 @@ async def get_object(request: QuickRequest) -> Response:
         repository = lake.repositories.get(repository_id)
         if known is not None and known == _etag(lake.objects.stat(repository, ref, path)):
             return Response(status_code=304)
+        if presign:
+            stats = lake.objects.stat(repository, ref, path)
+            return redirect_reply(lake.signed_urls.sign_read(repository, stats))
         return _content_reply(lake.objects.open(repository, ref, path, asked), request.api.lanes)
 
-    return await request.api.lanes.look_up(open_object)
+    lanes = request.api.lanes
+    # Signing may have to fetch credentials first.
+    return await (lanes.run_read(open_object) if presign else lanes.look_up(open_object))
 
 
 @router.head("")
@@ -79,32 +85,43 @@ def head_object(
 @quick_route(router, "GET", "/stat")
 async def stat_object(request: QuickRequest) -> Response:
     """One entry."""
-    request.refuse_presign()
+    presign = request.flag("presign")
     lake, path = request.api.lake, request.text("path")
     repository_id, ref = request.place("repository"), request.place("ref")
     with_metadata = request.flag("user_metadata", True)
 
-    def stat() -> ObjectStats:
-        return lake.objects.stat(lake.repositories.get(repository_id), ref, path)
+    def stat() -> Document:
+        repository = lake.repositories.get(repository_id)
+        stats = lake.objects.stat(repository, ref, path)
+        document = object_document(stats, with_metadata=with_metadata)
+        if presign:
+            document |= signed_address(lake.signed_urls.sign_read(repository, stats))
+        return document
 
-    stats = await request.api.lanes.look_up(stat)
-    return json_reply(object_document(stats, with_metadata=with_metadata))
+    lanes = request.api.lanes
+    return json_reply(await (lanes.run_read(stat) if presign else lanes.look_up(stat)))
 
 
 @quick_route(router, "GET", "/ls")
 async def list_objects(request: QuickRequest) -> Response:
     """Entries in path order."""
-    request.refuse_presign()
+    presign = request.flag("presign")
     lake, page, delimiter = request.api.lake, request.page(), request.text("delimiter", "")
     repository_id, ref = request.place("repository"), request.place("ref")
     with_metadata = request.flag("user_metadata", True)
 
-    def to_document(stats: ObjectStats) -> Document:
-        return listed_document(stats, with_metadata=with_metadata)
-
     def list_page() -> Response:
         repository = lake.repositories.get(repository_id)
-        if not delimiter and (plain := _plain_page(lake, repository, ref, page)) is not None:
+
+        def to_document(stats: ObjectStats) -> Document:
+            document = listed_document(stats, with_metadata=with_metadata)
+            if presign and stats.path_type == "object":
+                document |= signed_address(lake.signed_urls.sign_read(repository, stats))
+            return document
+
+        if presign:
+            lake.signed_urls.check()
+        elif not delimiter and (plain := _plain_page(lake, repository, ref, page)) is not None:
             return plain
         found = lake.objects.list_page(
             repository,

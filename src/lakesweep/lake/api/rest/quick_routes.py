@@ -76,13 +76,6 @@ class QuickRequest(Request):
             self.text("prefix", ""), self.text("after", ""), amount if amount > 0 else _DEFAULT_PAGE
         )
 
-    def refuse_presign(self) -> None:
-        """This lake signs no URLs."""
-        if self.flag("presign"):
-            raise InvalidRequestError(
-                "This lake makes no presigned URLs (its configuration says so). Ask again without presign."
-            )
-
     @property
     def _parameters(self) -> dict[str, str]:
         found: dict[str, str] | None = self.scope.get("quick_query")

@@ -8,19 +8,34 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from lakesweep.lake.api.replies import json_reply
-from lakesweep.lake.api.rest.dependencies import IfAbsentDep, LakeDep, PathQuery, RefusePresign
+from lakesweep.lake.api.rest.dependencies import IfAbsentDep, LakeDep, PathQuery
 from lakesweep.lake.api.rest.models import LinkBody, StageBody
-from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
+from lakesweep.lake.api.rest.wire import (
+    DEFAULT_CONTENT_TYPE,
+    Document,
+    object_document,
+    unix_seconds,
+)
 from lakesweep.lake.errors import InvalidRequestError
 
 router = APIRouter(prefix="/repositories/{repository}/branches/{branch}")
 
 
-@router.get("/staging/backing", dependencies=[RefusePresign])
-def get_physical_address(lake: LakeDep, repository: str, branch: str, path: PathQuery) -> Response:
+@router.get("/staging/backing")
+def get_physical_address(
+    lake: LakeDep, repository: str, branch: str, path: PathQuery, presign: bool = False
+) -> Response:
     """An address to upload to. Its token is part of it, good once and for the token life."""
-    location = lake.linking.issue(lake.writable(repository), branch, path)
-    return json_reply({"physical_address": location.physical_address, "presigned_url": None})
+    writable = lake.writable(repository)
+    if presign:
+        lake.signed_urls.check()
+    location = lake.linking.issue(writable, branch, path)
+    document: Document = {"physical_address": location.physical_address, "presigned_url": None}
+    if presign:
+        signed = lake.signed_urls.sign_write(writable, location.physical_address)
+        document["presigned_url"] = signed.url
+        document["presigned_url_expiry"] = unix_seconds(signed.expires_at)
+    return json_reply(document)
 
 
 @router.put("/staging/backing")

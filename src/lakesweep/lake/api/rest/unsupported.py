@@ -67,10 +67,6 @@ DELETE /repositories/{repository}/branch_protection internalDeleteBranchProtecti
 GET /repositories/{repository}/branch_protection internalGetBranchProtectionRules
 POST /repositories/{repository}/branch_protection internalCreateBranchProtectionRule
 GET /repositories/{repository}/branch_protection/set_allowed createBranchProtectionRulePreflight
-POST /repositories/{repository}/branches/{branch}/staging/pmpu createPresignMultipartUpload
-DELETE /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId} abortPresignMultipartUpload
-PUT /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId} completePresignMultipartUpload
-PUT /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId}/parts/{partNumber} uploadPart
 PUT /repositories/{repository}/branches/{branch}/staging/pmpu/{uploadId}/parts/{partNumber}/copy uploadPartCopy
 DELETE /repositories/{repository}/metadata deleteRepositoryMetadata
 POST /repositories/{repository}/metadata setRepositoryMetadata

@@ -20,6 +20,7 @@ from lakesweep.lake.values import (
     Repository,
     UncommittedPage,
 )
+from lakesweep.storage import SignedUrl
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -108,6 +109,14 @@ def listed_document(stats: ObjectStats, *, with_metadata: bool) -> Document:
     return document
 
 
+def signed_address(signed: SignedUrl) -> Document:
+    """What a presigned URL changes in ObjectStats."""
+    return {
+        "physical_address": signed.url,
+        "physical_address_expiry": unix_seconds(signed.expires_at),
+    }
+
+
 def diff_document(entry: DiffEntry) -> Document:
     """Diff. A common prefix has no size."""
     document: Document = {"type": entry.type, "path": entry.path, "path_type": entry.path_type}
@@ -142,7 +151,7 @@ def refs_document(manifest: RefsManifest) -> Document:
 
 
 def prepared_commits_document(prepared: PreparedCommits) -> Document:
-    """GarbageCollectionPrepareResponse, without the presigned URL that this lake never makes."""
+    """GarbageCollectionPrepareResponse, without a presigned URL: a collector has to reach the store in any case."""
     return {
         "run_id": prepared.run_id,
         "gc_commits_location": prepared.commits_location,
