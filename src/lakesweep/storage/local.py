@@ -56,7 +56,7 @@ class LocalBackend:
 
     def __init__(self, root: str, *, fsync: bool) -> None:
         self._root = root
-        self._real_root = os.path.realpath(root)
+        self._real_root = ""  # found when it is needed
         self._fsync = fsync
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
@@ -177,6 +177,8 @@ class LocalBackend:
             raise UnsupportedStoreError(
                 f"{key!r} is a name of half-written files; nothing was done with it."
             )
+        if not folder:
+            return os.path.join(self._root, name)
         found = {} if real_folders is None else real_folders
         if folder in found:
             return os.path.join(found[folder], name)

@@ -173,12 +173,12 @@ class Grounds:
         return _overlap(folded, {fold(base.location.uri) for base in self.bases})
 
     def _known_tables(self) -> Iterator[str]:
-        yield from (table_folder(source) for source in self.live.owners)
+        yield from {table_folder(source) for source in self.live.owners}
         yield from self.live.earlier
 
     def _dropped_tables(self) -> Iterator[str]:
         yield from self.dropped.bases
-        yield from (table_folder(source) for source in self.dropped.owners)
+        yield from {table_folder(source) for source in self.dropped.owners}
 
 
 def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:

@@ -76,11 +76,12 @@ def _name_files(item: MetadataItem, data: bytes, counted: _LiveEntries, rows: _R
         return
     metadata = read_table_metadata(data, item.location)
     rows.add(item.location, BASE, metadata.location)
-    for folder in sorted({table_folder(path) for path in metadata.metadata_log}):
+    folders = {path: table_folder(path) for path in metadata.metadata_log}
+    for folder in sorted(set(folders.values())):
         rows.add(item.location, EARLIER, folder)
     own = table_folder(item.location)
-    for path in metadata.metadata_log:
-        if item.name_log or table_folder(path) != own:
+    for path, folder in folders.items():
+        if item.name_log or folder != own:
             rows.add(item.location, LOGGED, path)
     for path in metadata.write_paths:
         rows.add(item.location, WRITE_PATH, path)

@@ -82,7 +82,7 @@ def read_manifest_list(data: bytes, what: str) -> ManifestList:
             raise _error("it names a manifest without a path")
         lengths = _optional(batch, "manifest_length", pa.int64()) or [None] * len(paths)
         statuses = [_either(batch, *names) for names in _COUNTS]
-        promised = [Promised(*pair) for pair in zip(_sums(*statuses), lengths, strict=True)]
+        promised = list(map(Promised._make, zip(_sums(*statuses), lengths, strict=True)))
         live = _sums(*statuses[:2])
         known = [count for count in live if count is not None]
         return ManifestList(paths, promised, sum(known) if len(known) == len(live) else None)
@@ -148,9 +148,10 @@ def _optional(batch: pa.RecordBatch, column: str, *types: pa.DataType) -> list[A
 
 def _sums(*counts: list[Any]) -> list[int | None]:
     """The sum for each manifest; None where one of the numbers is not known."""
-    return [
-        None if None in some or min(some) < 0 else sum(some) for some in zip(*counts, strict=True)
-    ]
+    rows = zip(*counts, strict=True)
+    if all(None not in count and min(count, default=0) >= 0 for count in counts):
+        return list(map(sum, rows))
+    return [None if None in some or min(some) < 0 else sum(some) for some in rows]
 
 
 def _either(batch: pa.RecordBatch, name: str, old_name: str) -> list[Any]:

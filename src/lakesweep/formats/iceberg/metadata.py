@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.iceberg.documents import Document, metadata_error, read_document
@@ -31,8 +32,7 @@ _WRITE_PATHS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotFiles:
+class SnapshotFiles(NamedTuple):
     """The files that a snapshot names itself: a manifest list, or (version 1 only) manifests one by one."""
 
     snapshot_id: int
@@ -104,7 +104,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
         if "view-uuid" in document or "last-column-id" not in document:
             raise metadata_error("it is not the metadata of a table")
         current = document.number_or_none("current-snapshot-id")
-        properties = document.texts_by_name("properties")
+        write_paths = document.texts_by_name("properties", _WRITE_PATHS).values()
         return TableMetadata(
             format_version=version,
             uuid=document.text("table-uuid")
@@ -121,7 +121,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
             metadata_log=tuple(
                 one.text("metadata-file") for one in document.documents("metadata-log")
             ),
-            write_paths=_distinct(properties[n] for n in _WRITE_PATHS if properties.get(n)),
+            write_paths=_distinct(path for path in write_paths if path),
         )
 
 
@@ -177,8 +177,8 @@ def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:
 def _snapshot(document: Document) -> SnapshotFiles:
     snapshot_id = document.number("snapshot-id")
     manifest_list = document.text_or_none("manifest-list")
-    summary = document.texts_by_name("summary")
-    totals = [int(summary[name]) for name in _TOTALS if summary.get(name, "").isdecimal()]
+    summary = document.texts_by_name("summary", _TOTALS)
+    totals = [int(count) for count in summary.values() if count.isdecimal()]
     total = sum(totals) if totals else None
     if manifest_list is not None:
         # As Iceberg does: a list, where there is one, is all that counts.

@@ -200,3 +200,13 @@ def test_fields_that_are_not_needed_may_be_anything() -> None:
     data = changed(encryption_keys=[1], refs="?", sort_orders=None)
     assert read_table_metadata(data, "t").snapshots
     assert json.loads(data)["refs"] == "?"
+
+
+def test_json_that_only_the_slow_parser_knows_is_read_all_the_same() -> None:
+    """With a mark of its encoding, in another one, nested deep, or with half of a character in a text."""
+    plain = changed(doc="?")
+    expected = read_table_metadata(plain, "t")
+    deep = plain.replace(b'"?"', b"[" * 300 + b"]" * 300)
+    half = plain.replace(b'"?"', rb'"\ud83d"')
+    for data in (b"\xef\xbb\xbf" + plain, plain.decode().encode("utf-16"), deep, half):
+        assert read_table_metadata(data, "t") == expected
