@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakesweep.collector.judge.account import parse_parts
 from lakesweep.collector.lakefs.paths import MarkId, RunFolder
-from lakesweep.collector.parts import written_parts
+from lakesweep.collector.parts import parts_told, written_parts
 from lakesweep.collector.plan import load_plan, save_plan, write_mark
 from lakesweep.collector.record import RunRecord
 from lakesweep.domain.verdicts import Tally
@@ -35,7 +34,7 @@ def forge_mark(scene: Scene, addresses: Collection[str], reason: str = "unrefere
     ]
     table = pa.Table.from_pylist(rows, schema=MARK_SCHEMA)
     folder = RunFolder(plan.run_id).verdicts
-    parts = parse_parts(written_parts(store, folder, "garbage", table))
+    parts = parts_told(written_parts(store, folder, "garbage", table))
     files = write_mark(store, plan.mark_id, parts)
     garbage = Tally(len(rows), sum(part.bytes for part in parts))
     save_plan(store, replace(plan, files=files, garbage=garbage))

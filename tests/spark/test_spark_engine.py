@@ -19,11 +19,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from lakesweep.collector.copies import order as ordering
-from lakesweep.collector.lakefs.candidates import ListedPart, read_candidates
-from lakesweep.collector.lakefs.judging import Judged, _add_up
+from lakesweep.collector.judge.candidates import listed_parts
+from lakesweep.collector.judge.columns import MET_SCHEMA
+from lakesweep.collector.judge.meeting import Judged, add_up
+from lakesweep.collector.judge.references import EXPIRED, LIVE
+from lakesweep.collector.lakefs.candidates import read_candidates
+from lakesweep.collector.lakefs.judging import address_judge
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
-from lakesweep.collector.lakefs.references import EXPIRED, LIVE, AddressList, read_references
-from lakesweep.collector.lakefs.verdicts import MET_SCHEMA, Judge
+from lakesweep.collector.lakefs.references import AddressList, read_references
 from lakesweep.collector.parts import PartWriter
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -179,15 +182,16 @@ def _judged(
         AddressList("live", tuple(live), LIVE),
         AddressList("expired", tuple(expired), EXPIRED),
     ]
-    candidates = [ListedPart(p.key, p.rows) for p in writer.close()]
+    candidates = listed_parts(writer.close())
+    judge = address_judge(target, "verdicts/", CUTOFF)
     met = engine.meet(
         Scatter(references, partial(read_references, target, 5, ""), CELL_SCHEMA, 2),
         Scatter(candidates, partial(read_candidates, target, 5), CELL_SCHEMA, 2),
-        Judge(target, "verdicts/", CUTOFF),
+        judge,
         MET_SCHEMA,
         5,
     )
-    return _add_up(met, references, candidates)
+    return add_up(met, references, candidates, judge)
 
 
 def test_meeting_agrees_with_a_plain_anti_join(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +28,14 @@ class Part:
     key: str
     rows: int
     bytes: int
+
+
+# How a task tells its driver which parts it wrote.
+PARTS = pa.list_(
+    pa.struct(
+        [pa.field("key", pa.string()), pa.field("rows", pa.int64()), pa.field("bytes", pa.int64())]
+    )
+)
 
 
 class PartWriter:
@@ -70,12 +79,19 @@ class PartWriter:
         self._waiting, self._rows = [], 0
 
 
-def written_parts(store: ObjectStore, folder: str, stem: str, rows: pa.Table) -> str:
-    """Write these rows, and name the parts as a task tells its driver: a line each, "key rows bytes"."""
+def written_parts(
+    store: ObjectStore, folder: str, stem: str, rows: pa.Table
+) -> list[dict[str, object]]:
+    """Write these rows; the parts, as a value of `PARTS`."""
     writer = PartWriter(store, folder, stem, rows.schema)
     for batch in rows.to_batches():
         writer.add(batch)
-    return "\n".join(f"{part.key} {part.rows} {part.bytes}" for part in writer.close())
+    return [asdict(part) for part in writer.close()]
+
+
+def parts_told(*told: Sequence[Mapping[str, Any]]) -> list[Part]:
+    """The parts that tasks told of, in values of `PARTS`."""
+    return [Part(**part) for parts in told for part in parts]
 
 
 def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:

@@ -15,6 +15,7 @@ __all__ = [
     "SafetyMargins",
     "assert_clocks_agree",
     "decide_cutoff",
+    "is_old_enough",
 ]
 
 
@@ -81,12 +82,13 @@ class Cutoff:
         """The store's time before which an object must have been written."""
         return self.reference_time - self.min_age
 
-    def is_old_enough(self, last_modified: datetime | None) -> bool:
-        """Whether the age rule lets an object go. An unknown age counts as young."""
-        return last_modified is not None and last_modified < self.at
-
     def __str__(self) -> str:
         return f"{format_time(self.at)} (older than {format_duration(self.min_age)})"
+
+
+def is_old_enough(last_modified: datetime | None, cutoff: datetime) -> bool:
+    """Whether the age rule lets an object go: one written before the cut-off does. An unknown age counts as young."""
+    return last_modified is not None and last_modified < cutoff
 
 
 def decide_cutoff(

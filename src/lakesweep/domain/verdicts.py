@@ -1,29 +1,86 @@
-"""What became of every listed object, and the sums that must account for all of them."""
+"""What becomes of an object, told by facts about it, and the sums that must account for every object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from enum import StrEnum
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntEnum, StrEnum
 
+from lakesweep.domain.cutoff import is_old_enough
 from lakesweep.errors import UnsafeToSweepError
 
-__all__ = ["EMPTY", "Tally", "Totals", "Verdict"]
+__all__ = ["Facts", "Source", "Tally", "Totals", "Verdict", "verdict"]
+
+
+class Source(IntEnum):
+    """Where a candidate was read from. Where one comes from several, the lowest counts: a listing knows age and size."""
+
+    LISTED = 0
+    PLANNED = 1  # a row of a plan, read again by its sweep
+    COMMITTED = 2  # an entry of an expired commit
+    SAVED = 3  # a list of names that an earlier run left
 
 
 class Verdict(StrEnum):
-    """The one thing that a listed object is. Order of precedence: protected, live, young, then garbage."""
+    """The one thing that a candidate is."""
 
     LIVE = "live"
+    GONE = "gone"
     YOUNG = "young"
     PROTECTED = "protected"
     EXPIRED = "expired"
     UNREFERENCED = "unreferenced"
+    UNDATED = (
+        "undated"  # nobody knows its age yet: the store is asked, and then it is one of the others
+    )
 
-    @property
-    def is_garbage(self) -> bool:
-        """Whether a plan may name such an object."""
-        return self in (Verdict.EXPIRED, Verdict.UNREFERENCED)
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that decides about one object."""
+
+    source: Source
+    modified: datetime | None  # when it was written, as its source tells
+    is_live: bool = False  # a live reference names it
+    is_expired: bool = False  # an expired commit holds it
+    is_protected: bool = False  # by its name, its place, or who it belongs to
+    is_deleted: bool = False  # the last that our runs did to it was to delete it
+    is_restored: bool = False  # the last that our runs did to it was to bring it back
+    is_restored_lately: bool = False  # since the cut-off
+    is_date_trusted: bool = True  # false for a plan whose files are not those that its mark wrote
+    is_date_final: bool = False  # the store is not asked again: without a time, the object is young
+
+
+def verdict(facts: Facts, cutoff: datetime) -> Verdict:
+    """The verdict on one object. The first rule that holds decides, and every doubt keeps."""
+    # Its own sweep is done with it, though a reference to it may have come back since.
+    if facts.is_deleted and facts.source is Source.PLANNED:
+        return Verdict.GONE
+    if facts.is_live:
+        return Verdict.LIVE
+    # An expired commit names it for ever, and it was deleted long ago.
+    if facts.is_deleted and facts.source is Source.COMMITTED:
+        return Verdict.GONE
+    if facts.is_protected:
+        return Verdict.PROTECTED
+    # A restore may find an object in its place, or die before it says what it brought back: its promise is an age.
+    if facts.is_restored_lately:
+        return Verdict.YOUNG
+    if not _is_dated(facts):
+        return Verdict.UNDATED
+    if not is_old_enough(facts.modified, cutoff):
+        return Verdict.YOUNG
+    return Verdict.EXPIRED if facts.is_expired else Verdict.UNREFERENCED
+
+
+def _is_dated(facts: Facts) -> bool:
+    """Whether the store itself told the age. A commit may be back-dated, and an entry's time is its author's word."""
+    if facts.is_date_final:
+        return True
+    if facts.source is Source.PLANNED:
+        # What was restored is as young as its restoration, which only the store knows.
+        return facts.modified is not None and facts.is_date_trusted and not facts.is_restored
+    return facts.source is Source.LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +102,11 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums over a listing. Add the totals of its parts; `assert_conserved` before acting on them."""
+    """Sums over a listing; `assert_conserved` before acting on them.
+
+    `listed` is counted where pages come in and verdicts where rows come out: were one derived from the other, comparing
+    them would prove nothing.
+    """
 
     listed: Tally = Tally()
     live: Tally = Tally()
@@ -54,20 +115,6 @@ class Totals:
     expired: Tally = Tally()
     unreferenced: Tally = Tally()
     undecided: Tally = Tally()  # kept because nobody could find out whether it is garbage
-
-    @classmethod
-    def of(cls, verdict: Verdict, tally: Tally) -> Totals:
-        """The totals of a part that is all of one kind, its share of `listed` left out.
-
-        `listed` is counted where pages come in and verdicts where rows come out: were one derived from the other,
-        comparing them would prove nothing.
-        """
-        return cls(**{verdict.value: tally})
-
-    @classmethod
-    def sum(cls, parts: Iterable[Totals]) -> Totals:
-        """All parts together; `EMPTY` for none."""
-        return sum(parts, EMPTY)
 
     @property
     def garbage(self) -> Tally:
@@ -79,9 +126,6 @@ class Totals:
         """Everything that got a verdict."""
         return self.live + self.young + self.protected + self.undecided + self.garbage
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
-
     def assert_conserved(self, what: str) -> None:
         """Refuse when a listed object got no verdict, or more than one. `what` names the listing in the message."""
         if self.listed != self.classified:
@@ -92,6 +136,3 @@ class Totals:
                 "Nothing was deleted. Run again; if it happens twice, report it with the run record.",
                 kind="not-conserved",
             )
-
-
-EMPTY = Totals()

@@ -12,6 +12,7 @@ from lakesweep.domain.cutoff import (
     SafetyMargins,
     assert_clocks_agree,
     decide_cutoff,
+    is_old_enough,
 )
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 
@@ -33,9 +34,9 @@ def test_an_old_servers_short_grace_period_is_not_enough():
 def test_an_object_of_exactly_the_minimum_age_is_young():
     """The cut-off is exclusive, and an unknown age is young."""
     cutoff = decide_cutoff(NOW, 24 * HOUR)
-    assert not cutoff.is_old_enough(cutoff.at)
-    assert cutoff.is_old_enough(cutoff.at - timedelta(microseconds=1))
-    assert not cutoff.is_old_enough(None)
+    assert not is_old_enough(cutoff.at, cutoff.at)
+    assert is_old_enough(cutoff.at - timedelta(microseconds=1), cutoff.at)
+    assert not is_old_enough(None, cutoff.at)
 
 
 def test_a_user_may_ask_for_more_but_not_for_less():

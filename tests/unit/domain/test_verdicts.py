@@ -1,26 +1,15 @@
-"""Totals add up, or the run is refused."""
+"""A verdict follows from facts; totals add up, or the run is refused."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from lakesweep.domain.verdicts import EMPTY, Tally, Totals, Verdict
+from lakesweep.domain.verdicts import Facts, Source, Tally, Totals, Verdict, verdict
 from lakesweep.errors import UnsafeToSweepError
 
-
-def test_totals_of_parts_add_up():
-    """Each verdict's part counts once, and garbage is both kinds together."""
-    parts = [Totals.of(verdict, Tally(n, n * 10)) for n, verdict in enumerate(Verdict, start=1)]
-    total = Totals.sum(parts) + Totals(listed=Tally(15, 150))
-    assert total.garbage == Tally(4 + 5, 90)
-    assert total.classified == total.listed
-    total.assert_conserved("the listing")
-
-
-def test_the_empty_total_is_conserved():
-    """Nothing listed, nothing classified."""
-    assert Totals.sum([]) == EMPTY
-    EMPTY.assert_conserved("an empty namespace")
+CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +28,32 @@ def test_totals_that_do_not_add_up_are_refused(totals):
     assert caught.value.kind == "not-conserved"
 
 
-def test_only_expired_and_unreferenced_are_garbage():
-    """Everything else stays."""
-    assert {v for v in Verdict if v.is_garbage} == {Verdict.EXPIRED, Verdict.UNREFERENCED}
+OLD, YOUNG = CUTOFF - timedelta(microseconds=1), CUTOFF
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (Facts(Source.LISTED, OLD), Verdict.UNREFERENCED),
+        (Facts(Source.LISTED, OLD, is_expired=True), Verdict.EXPIRED),
+        (Facts(Source.LISTED, YOUNG), Verdict.YOUNG),
+        (Facts(Source.LISTED, None), Verdict.YOUNG),
+        (Facts(Source.LISTED, OLD, is_live=True, is_expired=True, is_protected=True), Verdict.LIVE),
+        (Facts(Source.LISTED, OLD, is_protected=True), Verdict.PROTECTED),
+        (Facts(Source.LISTED, OLD, is_deleted=True), Verdict.UNREFERENCED),
+        (Facts(Source.LISTED, OLD, is_restored_lately=True), Verdict.YOUNG),
+        (Facts(Source.PLANNED, OLD), Verdict.UNREFERENCED),
+        (Facts(Source.PLANNED, OLD, is_deleted=True, is_live=True), Verdict.GONE),
+        (Facts(Source.PLANNED, OLD, is_restored=True), Verdict.UNDATED),
+        (Facts(Source.PLANNED, OLD, is_date_trusted=False), Verdict.UNDATED),
+        (Facts(Source.PLANNED, None), Verdict.UNDATED),
+        (Facts(Source.PLANNED, None, is_date_final=True), Verdict.YOUNG),
+        (Facts(Source.COMMITTED, OLD, is_expired=True), Verdict.UNDATED),
+        (Facts(Source.COMMITTED, OLD, is_deleted=True), Verdict.GONE),
+        (Facts(Source.COMMITTED, OLD, is_deleted=True, is_live=True), Verdict.LIVE),
+        (Facts(Source.SAVED, None), Verdict.UNDATED),
+    ],
+)
+def test_the_first_rule_that_holds_decides(facts: Facts, expected: Verdict) -> None:
+    """Live and gone before all else, then what protects, then age; what nobody can date is never garbage."""
+    assert verdict(facts, CUTOFF) is expected

@@ -13,7 +13,7 @@ from typing import cast
 import pyarrow as pa
 
 from lakesweep.collector.copies.lookups import Known, look_up
-from lakesweep.collector.parts import sum_of, written_parts
+from lakesweep.collector.parts import PARTS, sum_of, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.errors import StorageError
@@ -30,9 +30,7 @@ COPIED_SCHEMA = pa.schema(
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
         pa.field("example", pa.string()),
-        pa.field(
-            "written", pa.string()
-        ),  # parts of the rows with this outcome: "key rows bytes" lines
+        pa.field("written", PARTS),  # parts of the rows with this outcome
     ]
 )
 

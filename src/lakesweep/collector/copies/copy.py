@@ -18,8 +18,7 @@ from lakesweep.collector.copies.copier import (
 )
 from lakesweep.collector.copies.lookups import NEIGHBOURS
 from lakesweep.collector.copies.order import in_order
-from lakesweep.collector.judge.account import parse_parts
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, parts_told
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
@@ -104,7 +103,7 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
         parts_of = (
             verified if outcome in VERIFIED else missing if outcome == MISSING else unverified
         )
-        parts_of.extend(parse_parts(row["written"]))
+        parts_of.extend(parts_told(row["written"]))
     copied = Copied(tallies, examples, verified, missing, unverified)
     seen = sum(t.objects for t in tallies.values())
     sure = copied.tally(*VERIFIED).objects

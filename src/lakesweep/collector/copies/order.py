@@ -15,8 +15,8 @@ from lakesweep.collector.copies.order_rows import (
     cut_by_address,
     sample_addresses,
 )
-from lakesweep.collector.judge.account import doubt, parse_parts
-from lakesweep.collector.parts import Part
+from lakesweep.collector.judge.account import doubt
+from lakesweep.collector.parts import Part, parts_told
 from lakesweep.collector.target import Target
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter, tasks_for
 
@@ -46,7 +46,7 @@ def in_order(
     else:
         met = _met_by_address(engine, marks, parts, write)
     ordered = [
-        part for row in met.sort_by("first").to_pylist() for part in parse_parts(row["written"])
+        part for row in met.sort_by("first").to_pylist() for part in parts_told(row["written"])
     ]
     came = sum(part.rows for part in ordered)
     if came != asked:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.parts import written_parts
+from lakesweep.collector.parts import PARTS, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.engine.cells import single_cell, unpack_rows
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
@@ -20,7 +20,7 @@ SAMPLE_SCHEMA = pa.schema([pa.field("address", pa.string())])
 ORDERED_SCHEMA = pa.schema(
     [
         pa.field("first", pa.string()),  # the smallest address of these parts
-        pa.field("written", pa.string()),  # a line each, "key rows bytes", in order
+        pa.field("written", PARTS),  # in order
     ]
 )
 

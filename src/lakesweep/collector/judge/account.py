@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesweep.collector.parts import Part
 from lakesweep.errors import UnsafeToSweepError
 
 
@@ -29,20 +28,6 @@ def counts_in(met: pa.Table, column: str, schema: pa.Schema) -> list[dict[str, A
             for batch in reader:
                 rows.extend(batch.cast(schema).to_pylist())
     return rows
-
-
-def parts_in(met: pa.Table, column: str) -> list[Part]:
-    """The parts that meetings wrote."""
-    return [part for text in met.column(column).to_pylist() for part in parse_parts(text)]
-
-
-def parse_parts(text: str) -> list[Part]:
-    """Parts as work functions name them: a line each, "key rows bytes"."""
-    parts = []
-    for line in filter(None, text.split("\n")):
-        key, rows, size = line.rsplit(" ", 2)
-        parts.append(Part(key, int(rows), int(size)))
-    return parts
 
 
 def check_once(what: str, seen: Iterable[str], wanted: Iterable[str]) -> None:

@@ -16,15 +16,10 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.copies.copier import ALREADY_THERE, COPIED, MISSING, CopyRoad
 from lakesweep.collector.copies.copy import Copied, copy_parts, refuse_inside
+from lakesweep.collector.judge.references import event_order
 from lakesweep.collector.lakefs.collect import find_plan, leased_run
 from lakesweep.collector.lakefs.context import RunContext, utc_now
-from lakesweep.collector.lakefs.paths import (
-    RunFolder,
-    RunId,
-    event_order,
-    events_folder,
-    mark_folder,
-)
+from lakesweep.collector.lakefs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import Part, PartWriter, sum_of
 from lakesweep.collector.phases import Phases

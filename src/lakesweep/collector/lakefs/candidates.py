@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.collector.judge.candidates import (
+    CandidatePart,
+    candidate_cells,
+    counts_schema,
+    read_needed,
+)
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
 from lakesweep.collector.parts import read_addresses, read_part
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN
 from lakesweep.domain.commits import RangeId
-from lakesweep.engine.cells import flush_threshold, pack_rows, single_cell
-from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.domain.verdicts import Source
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.entries import AddressType
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import read_range_addresses
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import ObjectStore
-
-# Kinds of candidate cells.
-ROWS, COUNTS = 1, 2
-
-# Where a candidate came from. Lower wins when one address comes from several: a listing knows age and size.
-LISTED, PLANNED, COMMITTED, SAVED = 0, 1, 2, 3
 
 ROW_SCHEMA = pa.schema(
     [
@@ -38,44 +38,11 @@ ROW_SCHEMA = pa.schema(
     ]
 )
 
-COUNTS_SCHEMA = pa.schema(
-    [
-        pa.field("item", pa.string(), nullable=False),
-        pa.field("rows", pa.int64(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("source", pa.int8(), nullable=False),
-        pa.field(
-            "root_names", pa.int64(), nullable=False
-        ),  # of an expired range: given by a server
-    ]
-)
+# Names at the root of the namespace that a server gave, in an expired range.
+COUNTS_SCHEMA = counts_schema(pa.field("root_names", pa.int64(), nullable=False))
 
 # A packed row is an address of some fifty bytes, its numbers, and Arrow's share.
 _BYTES_PER_ROW = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPart:
-    """A part that a listing wrote, and the rows it promised."""
-
-    key: str
-    rows: int
-
-    @property
-    def name(self) -> str:
-        return f"listed:{self.key}"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPart:
-    """A part of a mark: what a sweep may delete. Of one that a round of the sweep wrote, the rows are known."""
-
-    key: str
-    rows: int | None = None
-
-    @property
-    def name(self) -> str:
-        return f"planned:{self.key}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +51,8 @@ class ExpiredRange:
 
     range_id: RangeId
     count: int
+    rows: None = None  # full addresses may lie outside the namespace
+    bytes: None = None
 
     @property
     def name(self) -> str:
@@ -95,80 +64,55 @@ class SavedFile:
     """A saved list of an earlier run: the server's uncommitted list, or what that run carried on."""
 
     key: str
+    rows: None = None
+    bytes: None = None
 
     @property
     def name(self) -> str:
         return f"saved:{self.key}"
 
 
-Candidate = ListedPart | PlannedPart | ExpiredRange | SavedFile
+Candidate = CandidatePart | ExpiredRange | SavedFile
 
 
 def read_candidates(
     target: Target, partitions: int, candidates: Iterator[Candidate]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of candidate rows, and one COUNTS cell per task with a row per item."""
-    store = target.open()
-    normaliser = target.normaliser()
-    limit = flush_threshold(partitions, _BYTES_PER_ROW)
-    waiting: list[pa.RecordBatch] = []
-    rows_waiting = 0
-    counts: list[dict[str, object]] = []
-    for item in candidates:
-        rows = size = source = root_names = 0
-        for batch, own_root_names in _rows_of(store, normaliser, item):
-            rows += batch.num_rows
-            root_names += own_root_names
-            size += int(pc.sum(batch.column("size_bytes")).as_py() or 0)
-            source = batch.column("source")[0].as_py() if batch.num_rows else source
-            waiting.append(batch)
-            rows_waiting += batch.num_rows
-            if rows_waiting >= limit:
-                yield _packed(waiting, partitions)
-                waiting, rows_waiting = [], 0
-        counts.append(
-            {
-                "item": item.name,
-                "rows": rows,
-                "bytes": size,
-                "source": source,
-                "root_names": root_names,
-            }
-        )
-    if rows_waiting:
-        yield _packed(waiting, partitions)
-    if counts:
-        home = sum(len(str(c["item"])) for c in counts) % partitions
-        yield single_cell(COUNTS, home, pa.RecordBatch.from_pylist(counts, schema=COUNTS_SCHEMA))
-
-
-def _packed(batches: list[pa.RecordBatch], partitions: int) -> pa.RecordBatch:
-    rows = pa.Table.from_batches(batches, schema=ROW_SCHEMA).combine_chunks().to_batches()[0]
-    return pack_rows(ROWS, rows, hash_addresses(rows.column("address")), partitions)
+    store, normaliser = target.open(), target.normaliser()
+    return candidate_cells(
+        candidates,
+        partial(_rows_of, store, normaliser),
+        lambda rows: hash_addresses(rows.column("address")),
+        partitions,
+        bytes_per_row=_BYTES_PER_ROW,
+        counts=COUNTS_SCHEMA,
+    )
 
 
 def _rows_of(
     store: ObjectStore, normaliser: AddressNormaliser, item: Candidate
-) -> Iterator[tuple[pa.RecordBatch, int]]:
+) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
     """Rows, and how many of them have an address that a server itself gave at the root of the namespace."""
     match item:
-        case ListedPart():
-            for batch in read_part(_read(store, item.key), CANDIDATE_SCHEMA, item.key):
-                yield _rows(batch, LISTED), 0
-        case PlannedPart():
-            data = _read(store, item.key)
+        case CandidatePart(source=Source.LISTED):
+            for batch in read_part(read_needed(store, item.key), CANDIDATE_SCHEMA, item.key):
+                yield _rows(batch, Source.LISTED), {}
+        case CandidatePart():
+            data = read_needed(store, item.key)
             with named_damage(item.key, "Mark again."):
                 rows = read_mark(data)
             for batch in rows.to_batches():
-                yield _rows(batch, PLANNED, batch.column("reason")), 0
+                yield _rows(batch, Source.PLANNED, batch.column("reason")), {}
         case ExpiredRange():
-            data = _read(store, f"_lakefs/{item.range_id}")
+            data = read_needed(store, f"_lakefs/{item.range_id}")
             with named_damage(f"_lakefs/{item.range_id}"):
                 batch = read_range_addresses(data, expected_count=item.count)
-            yield _rows(_inside_namespace(batch, normaliser), COMMITTED), _root_names(batch)
+            inside = _inside_namespace(batch, normaliser)
+            yield _rows(inside, Source.COMMITTED), {"root_names": _root_names(batch)}
         case SavedFile():
             # A saved list says only who; size and age are looked up in the store later.
-            for addresses in read_addresses(_read(store, item.key), item.key):
+            for addresses in read_addresses(read_needed(store, item.key), item.key):
                 count = len(addresses)
                 bare = pa.RecordBatch.from_arrays(
                     [
@@ -178,10 +122,10 @@ def _rows_of(
                     ],
                     schema=CANDIDATE_SCHEMA,
                 )
-                yield _rows(bare, SAVED), 0
+                yield _rows(bare, Source.SAVED), {}
 
 
-def _rows(batch: pa.RecordBatch, source: int, reason: pa.Array | None = None) -> pa.RecordBatch:
+def _rows(batch: pa.RecordBatch, source: Source, reason: pa.Array | None = None) -> pa.RecordBatch:
     count = batch.num_rows
     return pa.RecordBatch.from_arrays(
         [
@@ -222,13 +166,3 @@ def _inside_namespace(batch: pa.RecordBatch, normaliser: AddressNormaliser) -> p
         schema=CANDIDATE_SCHEMA,
     )
     return rows.filter(pc.is_valid(addresses))
-
-
-def _read(store: ObjectStore, key: str) -> bytes:
-    try:
-        return store.read(key)
-    except ObjectNotFoundError as error:
-        raise UnsafeToSweepError(
-            f"A file that this run needs is missing: {error.message} Nothing was deleted. Mark again.",
-            kind="candidates-missing",
-        ) from error

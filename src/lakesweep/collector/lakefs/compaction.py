@@ -13,8 +13,8 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesweep.collector.judge.references import RESTORED
 from lakesweep.collector.lakefs.paths import EVENTS, events_folder
-from lakesweep.collector.lakefs.references import RESTORED
 from lakesweep.collector.lakefs.saved import EVENT_FILE, event_files
 from lakesweep.collector.parts import EVENT_SCHEMA, PartWriter, read_addresses, read_events
 from lakesweep.formats.xid import new_xid

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from lakesweep.collector.copies.lookups import look_up
 from lakesweep.collector.judge.suspects import Suspects
-from lakesweep.collector.parts import written_parts
+from lakesweep.collector.parts import PARTS, written_parts
 from lakesweep.collector.target import Target
+from lakesweep.domain.cutoff import is_old_enough
 from lakesweep.errors import StorageError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
@@ -27,7 +28,7 @@ DATED_SCHEMA = pa.schema(
         pa.field("verdict", pa.string()),  # one of DATED_VERDICTS
         pa.field("objects", pa.int64()),
         pa.field("bytes", pa.int64()),
-        pa.field("written", pa.string()),  # newline-separated "key rows bytes"
+        pa.field("written", PARTS),
         pa.field("suspects", pa.binary()),  # these rows, as Suspects; of the old alone
     ]
 )
@@ -51,7 +52,7 @@ def date_parts(
                     known[address] | {"size_bytes": known[address]["size_bytes"] or 0}
                 )
                 continue
-            is_old = info.last_modified is not None and info.last_modified < cutoff
+            is_old = is_old_enough(info.last_modified, cutoff)
             old = EXPIRED if known[address]["reason"] == "expired" else OLD
             split[old if is_old else YOUNG].append(
                 {
@@ -85,9 +86,9 @@ def _suspects(verdict: str, rows: list[dict[str, object]]) -> bytes:
     return Suspects.of(hashes, pa.array(sizes, pa.int64())).encode()
 
 
-def _write(target: Target, folder: str, verdict: str, rows: list[dict[str, object]]) -> str:
-    if not rows:
-        return ""
+def _write(
+    target: Target, folder: str, verdict: str, rows: list[dict[str, object]]
+) -> list[dict[str, object]]:
     stem = "garbage" if verdict in (OLD, EXPIRED) else verdict
     table = pa.Table.from_pylist(rows, schema=MARK_SCHEMA)
     return written_parts(target.open(), folder, stem, table)

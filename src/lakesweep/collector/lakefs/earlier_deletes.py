@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesweep.collector.judge.references import GONE
 from lakesweep.collector.lakefs.paths import RunId
-from lakesweep.collector.lakefs.references import GONE
 from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.ledger.deleting import ALREADY_GONE, DELETED
 from lakesweep.collector.parts import EVENT_SCHEMA, read_events

@@ -1,27 +1,23 @@
-"""Bring candidates and references together, and prove that every one of them was counted once."""
+"""Judge the candidates of a repository: their rows, their names at the root, and the ranges that were read afresh."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import Any
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakesweep.collector.judge.account import check_once, counts_in, doubt, parts_in, sums_of
-from lakesweep.collector.judge.suspects import MOST_SUSPECTS, Suspects
+from lakesweep.collector.judge.columns import Judge, Mask
+from lakesweep.collector.judge.meeting import CandidateSide, Judged, ReferenceSide, judge_all
+from lakesweep.collector.judge.suspects import MOST_SUSPECTS
 from lakesweep.collector.lakefs import candidates as cand
 from lakesweep.collector.lakefs import references as refs
-from lakesweep.collector.lakefs.candidates import (
-    Candidate,
-    ListedPart,
-    PlannedPart,
-    read_candidates,
-)
+from lakesweep.collector.lakefs.candidates import Candidate, read_candidates
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.references import (
     AddressList,
@@ -29,43 +25,105 @@ from lakesweep.collector.lakefs.references import (
     Reference,
     read_references,
 )
-from lakesweep.collector.lakefs.verdicts import MET_SCHEMA, VERDICTS, Judge
-from lakesweep.collector.parts import Part
+from lakesweep.collector.target import Target
+from lakesweep.domain.addresses import (
+    ROOT_CANDIDATE_PATTERN,
+    ProtectedReason,
+    candidate_pattern,
+)
 from lakesweep.domain.commits import RangeId
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Source
 from lakesweep.engine.cells import Hashes
-from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, deal_evenly, tasks_for
+from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.tables import MARK_SCHEMA
 
-# A meeting holds both sides of its partition in memory (feasibility.md, section 7).
-_CANDIDATES_PER_PARTITION = 1_000_000
-_REFERENCES_PER_PARTITION = 4_000_000
 # Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
 _COST_OF_A_FILE = 1_000
 _ENTRIES_OF_A_LIST = 100_000
+_NOT_LAKEFS = "not a name that lakeFS gives to data"
+_AT_ROOT = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The verdicts of one meeting of all candidates with all references."""
+class AddressRows:
+    """Rows of addresses in the namespace. `root_names`: whether the repository's commits hold some at its root."""
 
-    tallies: dict[str, Tally]
-    duplicates: Tally
-    live_references: int
-    live: Tally  # distinct addresses of the references that were to be measured, and their bytes
-    garbage: list[Part]
-    undated: list[Part]
-    young: list[Part]
-    kept: list[Part]
-    packs: dict[
-        RangeId, tuple[str, int]
-    ]  # ranges read afresh: where their hashes are now, and how many
-    dead_canaries: Hashes
-    staged_rows: int
-    root_names: (
-        bool  # whether commits hold addresses that a server gave at the root of the namespace
-    )
-    foreign_at_root: tuple[str, ...]  # protected for that reason: a few of them
-    suspects: Suspects
+    root_names: bool = False
+    schema = cand.ROW_SCHEMA
+    reference_counts = refs.COUNTS_SCHEMA
+    candidate_counts = cand.COUNTS_SCHEMA
+    name = "address"
+
+    def hashes(self, rows: pa.Table) -> Hashes:
+        return hash_addresses(rows.column("address").combine_chunks())
+
+    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
+        return hashes
+
+    def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
+        """Only what has the shape of a name that lakeFS gives may go, whatever a plan says."""
+        addresses = rows.column("address").combine_chunks()
+        may_go = pc.match_substring_regex(addresses, candidate_pattern(root_names=self.root_names))
+        if pc.all(may_go).as_py():
+            return pa.repeat(pa.scalar("", pa.string()), len(addresses))
+        is_root = pc.match_substring_regex(addresses, ROOT_CANDIDATE_PATTERN)
+        return pc.if_else(may_go, "", pc.if_else(is_root, _AT_ROOT, _NOT_LAKEFS))
+
+    def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
+        return pa.Table.from_arrays(
+            [
+                rows.column("address"),
+                rows.column("size_bytes"),
+                # Only a listing knows when the object was written; an entry's own time is its author's word.
+                pc.if_else(
+                    pc.equal(rows.column("source"), int(Source.COMMITTED)),
+                    pa.scalar(None, pa.timestamp("us", tz="UTC")),
+                    rows.column("last_modified"),
+                ),
+                pa.array(np.where(is_expired, "expired", "unreferenced"), pa.string()),
+            ],
+            schema=MARK_SCHEMA,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryJudged(Judged):
+    """The verdicts on a repository, and what its ranges and lists told besides."""
+
+    @classmethod
+    def of(cls, judged: Judged) -> RepositoryJudged:
+        return cls(**{name: getattr(judged, name) for name in Judged.__slots__})
+
+    @property
+    def packs(self) -> dict[RangeId, tuple[str, int]]:
+        """Ranges read afresh: where their hashes are now, and how many."""
+        return {
+            RangeId(row["item"].removeprefix("range:")): (row["pack"], row["promised"])
+            for row in self.reference_counts
+            if row["pack"]
+        }
+
+    @property
+    def staged_rows(self) -> int:
+        """Entries of the server's list of uncommitted objects."""
+        rows = self.reference_counts
+        return sum(row["entries"] for row in rows if row["item"].startswith("staged:"))
+
+    @property
+    def root_names(self) -> bool:
+        """Whether commits hold addresses that a server gave at the root of the namespace."""
+        return any(r["root_names"] for r in chain(self.reference_counts, self.candidate_counts))
+
+    @property
+    def foreign_at_root(self) -> tuple[str, ...]:
+        """A few names at the root that are protected because no commit holds such."""
+        found = self.protections.get(_AT_ROOT)
+        return found.examples if found is not None else ()
+
+
+def address_judge(target: Target, folder: str, cutoff: datetime) -> Judge:
+    """The judge of a repository's mark; a sweep changes what it must."""
+    return Judge(AddressRows(), target, folder, cutoff, most_suspects=MOST_SUSPECTS)
 
 
 def judge_candidates(
@@ -77,88 +135,54 @@ def judge_candidates(
     expected_references: int,
     expected_candidates: int,
     cache_folder: str,
-) -> Judged:
+) -> RepositoryJudged:
     """Run the anti-join. The expected sizes only choose the number of partitions.
 
     Names at the root are protected at first. Where commits turn out to hold such addresses, all is judged once more.
     """
-    judge_once = partial(
-        _judge_once,
-        context,
-        candidates=candidates,
-        expected_references=expected_references,
-        expected_candidates=expected_candidates,
-        cache_folder=cache_folder,
+    right = CandidateSide(
+        candidates,
+        lambda partitions: partial(read_candidates, context.target, partitions),
+        expected_candidates,
+        context.parallelism.partitions,
     )
+
+    def judge_once(references: Sequence[Reference], judge: Judge) -> RepositoryJudged:
+        left = reference_side(context, references, expected_references, cache_folder)
+        judged = judge_all(context.engine, left, right, judge, context.parallelism.partitions)
+        return RepositoryJudged.of(judged)
+
     judged = judge_once(references, judge)
     if judged.foreign_at_root and judged.root_names:
         packs = {range_id: pack for range_id, (pack, _) in judged.packs.items()}
-        judged = judge_once(_with_packs(references, packs), replace(judge, root_names=True))
+        judge = replace(judge, rows=AddressRows(root_names=True))
+        judged = judge_once(_with_packs(references, packs), judge)
     return judged
 
 
-def _judge_once(
-    context: RunContext,
-    references: Sequence[Reference],
-    judge: Judge,
-    *,
-    candidates: Sequence[Candidate],
-    expected_references: int,
-    expected_candidates: int,
-    cache_folder: str,
-) -> Judged:
-    slots = context.engine.slots
-    partitions = max(
-        math.ceil(expected_candidates / _CANDIDATES_PER_PARTITION),
-        math.ceil(expected_references / _REFERENCES_PER_PARTITION),
-        min(slots, 1 + (expected_candidates + expected_references) // 100_000),
-    )
-    partitions = min(partitions, max(context.parallelism.partitions, 1))
-    tasks = tasks_for(len(references), slots, at_most=context.parallelism.range_tasks, per_task=4)
-    left = Scatter(
+def reference_side(
+    context: RunContext, references: Sequence[Reference], entries: int, cache_folder: str
+) -> ReferenceSide:
+    """References as work: all ranges of one pack together, so that it is read once."""
+    return ReferenceSide(
         references,
-        partial(read_references, context.target, partitions, cache_folder),
-        CELL_SCHEMA,
-        tasks,
-        deal_references(references, tasks),
+        lambda partitions: partial(read_references, context.target, partitions, cache_folder),
+        [_entries(item) for item in references],
+        [item.pack if isinstance(item, RangeReference) else "" for item in references],
+        _COST_OF_A_FILE,
+        context.parallelism.range_tasks,
+        entries=entries,
     )
-    right = Scatter(
-        list(candidates),
-        partial(read_candidates, context.target, partitions),
-        CELL_SCHEMA,
-        tasks_for(len(candidates), slots, at_most=context.parallelism.partitions),
-    )
-    # Hashes spread evenly: a partition with twice its share of suspects means that there are too many in all.
-    judge = replace(judge, most_suspects=2 * MOST_SUSPECTS // partitions)
-    met = context.engine.meet(left, right, judge, MET_SCHEMA, partitions)
-    return _add_up(met, references, candidates)
 
 
 def _with_packs(references: Sequence[Reference], packs: Mapping[RangeId, str]) -> list[Reference]:
-    """The same references, where ranges that were just read come out of the cache."""
+    """References of which ranges that were just read come out of the cache."""
     return [
         replace(item, pack=packs.get(item.range_id, item.pack))
         if isinstance(item, RangeReference)
         else item
         for item in references
     ]
-
-
-def deal_references(references: Sequence[Reference], tasks: int) -> list[int]:
-    """A task for each reference: evenly by entries, and all ranges of one pack together, so that it is read once."""
-    bundles: dict[str, list[int]] = {}
-    for number, item in enumerate(references):
-        pack = item.pack if isinstance(item, RangeReference) else ""
-        bundles.setdefault(pack or item.name, []).append(number)
-    weights = [
-        _COST_OF_A_FILE + sum(_entries(references[number]) for number in numbers)
-        for numbers in bundles.values()
-    ]
-    task_of = [0] * len(references)
-    for numbers, task in zip(bundles.values(), deal_evenly(weights, tasks), strict=True):
-        for number in numbers:
-            task_of[number] = task
-    return task_of
 
 
 def _entries(item: Reference) -> int:
@@ -168,81 +192,3 @@ def _entries(item: Reference) -> int:
         case AddressList():
             return len(item.addresses)
     return _ENTRIES_OF_A_LIST
-
-
-def _add_up(
-    met: pa.Table, references: Sequence[Reference], candidates: Sequence[Candidate]
-) -> Judged:
-    sums = sums_of(met)
-    counts = counts_in(met, "reference_counts", refs.COUNTS_SCHEMA)
-    _check_references(counts, references, sums)
-    candidate_counts = counts_in(met, "candidate_counts", cand.COUNTS_SCHEMA)
-    _check_candidates(candidate_counts, candidates, sums)
-    dead = [
-        np.frombuffer(blob, dtype=np.uint64) for blob in met.column("dead_canaries").to_pylist()
-    ]
-    return Judged(
-        tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in VERDICTS},
-        duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
-        live_references=sums["live_references"],
-        live=Tally(sums["measured"], sums["measured_bytes"]),
-        garbage=parts_in(met, "garbage_parts"),
-        undated=parts_in(met, "undated_parts"),
-        young=parts_in(met, "young_parts"),
-        kept=parts_in(met, "kept_parts"),
-        packs={
-            RangeId(row["item"].removeprefix("range:")): (row["pack"], row["promised"])
-            for row in counts
-            if row["pack"]
-        },
-        dead_canaries=np.concatenate(dead) if dead else np.empty(0, dtype=np.uint64),
-        staged_rows=sum(row["entries"] for row in counts if row["item"].startswith("staged:")),
-        suspects=Suspects.union(met.column("suspects").to_pylist()),
-        root_names=any(row["root_names"] for row in (*counts, *candidate_counts)),
-        foreign_at_root=tuple(
-            name for some in met.column("foreign_at_root").to_pylist() for name in some.split()
-        ),
-    )
-
-
-def _check_references(
-    counts: list[dict[str, Any]], references: Sequence[Reference], sums: dict[str, int]
-) -> None:
-    """Every range, page and list arrived once and whole, and what was sent is what was received."""
-    check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
-    sent: Counter[int] = Counter()
-    for row in counts:
-        sent[row["kind"]] += row["sent"]
-        if row["promised"] is not None and row["promised"] != row["entries"]:
-            raise doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
-        inside = row["entries"] - row["outside"]
-        if row["sent"] < inside:
-            # A reader gone blind. Entries outside the namespace are none of ours, and no blindness.
-            raise doubt(f"{row['item']} has {inside} entries inside, {row['sent']} were understood")
-    for kind, received in ((refs.LIVE, "live_references"), (refs.EXPIRED, "expired_references")):
-        if sent[kind] != sums[received]:
-            raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
-    told = sent[refs.GONE] + sent[refs.RESTORED]
-    if told != sums["events"]:
-        raise doubt(f"{told} deletions and restorations were sent, {sums['events']} came")
-    if sent[refs.CANARY] != sums["canaries"]:
-        raise doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
-
-
-def _check_candidates(
-    counts: list[dict[str, Any]], candidates: Sequence[Candidate], sums: dict[str, int]
-) -> None:
-    check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
-    rows = {str(row["item"]): row["rows"] for row in counts}
-    for item in candidates:
-        promised = item.rows if isinstance(item, ListedPart | PlannedPart) else None
-        if promised is not None and rows[item.name] != promised:
-            raise doubt(f"{item.name} held {rows[item.name]} rows, {promised} were written into it")
-    judged = sum(sums[v] for v in VERDICTS) + sums["duplicates"]
-    judged_bytes = sum(sums[f"{v}_bytes"] for v in VERDICTS) + sums["duplicate_bytes"]
-    sent_bytes = sum(row["bytes"] for row in counts)
-    if sum(rows.values()) != judged or sent_bytes != judged_bytes:
-        raise doubt(
-            f"{sum(rows.values())} candidates of {sent_bytes} bytes were sent, "
-            f"{judged} of {judged_bytes} bytes got a verdict"
-        )

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from lakesweep.collector.lakefs.candidates import ListedPart
+from lakesweep.collector.judge.candidates import CandidatePart, listed_parts
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.list_prefixes import LISTED_SCHEMA, Prefix, list_prefixes
+from lakesweep.collector.parts import Part
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
@@ -23,7 +24,7 @@ class Listed:
 
     listed: Tally
     protected: Tally
-    parts: tuple[ListedPart, ...]
+    parts: tuple[CandidatePart, ...]
     examples: dict[str, list[str]]
 
 
@@ -70,5 +71,8 @@ def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str)
         for reason, names in json.loads(row["examples"]).items():
             examples[reason] = (examples.get(reason, []) + names)[:_EXAMPLES]
     return Listed(
-        listed, protected, tuple(ListedPart(r["name"], r["objects"]) for r in parts), examples
+        listed,
+        protected,
+        tuple(listed_parts(Part(r["name"], r["objects"], r["bytes"]) for r in parts)),
+        examples,
     )

@@ -16,14 +16,9 @@ from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
 from lakesweep.catalogs.lakefs.ranges import distinct_ranges
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
+from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.references import (
-    EXPIRED,
-    LIVE,
-    RangeReference,
-    Reference,
-    StagedFile,
-)
+from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.served import note_served
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
 from lakesweep.domain.retention import retained_commits

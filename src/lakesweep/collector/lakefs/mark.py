@@ -37,7 +37,7 @@ from lakesweep.collector.plan import Plan, mark_exists, save_plan, write_mark
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.domain.cutoff import Cutoff, decide_cutoff
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.verdicts import Tally, Totals
+from lakesweep.domain.verdicts import Tally, Totals, Verdict
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 
 logger = logging.getLogger(__name__)
@@ -204,15 +204,16 @@ def _record(
     old, old_expired = (found.dated.get(v, Tally()) for v in (dating.OLD, dating.EXPIRED))
     counted = {
         "listed": found.listed.listed if found.listed else Tally(),
-        "live": totals.live if totals.listed.objects else tallies["live"],
-        "young": tallies["young"] + found.dated.get(dating.YOUNG, Tally()),
-        "protected": (found.listed.protected if found.listed else Tally()) + tallies["protected"],
+        "live": totals.live if totals.listed.objects else tallies[Verdict.LIVE],
+        "young": tallies[Verdict.YOUNG] + found.dated.get(dating.YOUNG, Tally()),
+        "protected": (found.listed.protected if found.listed else Tally())
+        + tallies[Verdict.PROTECTED],
         "undecided": tally_of(split.undecided),
         "garbage": plan.garbage,
-        "expired": tallies["expired"] + old_expired,
+        "expired": tallies[Verdict.EXPIRED] + old_expired,
         "unreferenced": totals.unreferenced
         if totals.listed.objects
-        else tallies["unreferenced"] + old - tally_of(split.kept),
+        else tallies[Verdict.UNREFERENCED] + old - tally_of(split.kept),
     }
     rules = live.rules
     record = RunRecord(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NewType
 
 from lakesweep.errors import ConfigError
@@ -95,11 +94,6 @@ class RunFolder:
     @property
     def report(self) -> str:
         return f"{uncommitted_folder(self.run_id)}summary.json"
-
-
-def event_order(time: datetime) -> int:
-    """The order of an event that happens at this time, in milliseconds."""
-    return int(time.timestamp() * 1000)
 
 
 def events_folder(order: int, kind: str, label: str) -> str:

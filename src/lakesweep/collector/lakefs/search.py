@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
-from lakesweep.collector.judge.account import parse_parts
+from lakesweep.collector.judge.references import CANARY, RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
-from lakesweep.collector.lakefs.judging import Judged, judge_candidates
+from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge, judge_candidates
 from lakesweep.collector.lakefs.listing import Listed, list_namespace
 from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder, RunId, event_order
-from lakesweep.collector.lakefs.references import CANARY, RESTORED, AddressList, Reference
+from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder, RunId
+from lakesweep.collector.lakefs.references import AddressList, Reference
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.lakefs.reuploads import SplitGarbage, tally_of
 from lakesweep.collector.lakefs.saved import (
@@ -28,11 +28,10 @@ from lakesweep.collector.lakefs.saved import (
     load_saved_run,
 )
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
-from lakesweep.collector.lakefs.verdicts import Judge
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, parts_told
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
-from lakesweep.domain.verdicts import EMPTY, Tally, Totals
+from lakesweep.domain.verdicts import Tally, Totals, Verdict
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 
@@ -50,7 +49,7 @@ class Found:
     flow: Flow
     listed: Listed | None
     slices: Slices | None
-    judged: Judged
+    judged: RepositoryJudged
     garbage: list[Part]
     young: list[Part]
     dated: dict[str, Tally]
@@ -69,15 +68,15 @@ class Found:
     def totals(self, split: SplitGarbage) -> Totals:
         """The account of every listed object. Candidates that no listing brought are no part of it."""
         if self.listed is None or self.flow is Flow.OPTIMIZED:
-            return EMPTY
+            return Totals()
         t = self.judged.tallies
-        expired, unreferenced = t["expired"], t["unreferenced"]
+        expired, unreferenced = t[Verdict.EXPIRED], t[Verdict.UNREFERENCED]
         read, undecided = tally_of(split.read), tally_of(split.undecided)
         return Totals(
             listed=self.listed.listed,
-            live=t["live"] + read,
-            young=t["young"],
-            protected=self.listed.protected + t["protected"],
+            live=t[Verdict.LIVE] + read,
+            young=t[Verdict.YOUNG],
+            protected=self.listed.protected + t[Verdict.PROTECTED],
             expired=expired,
             unreferenced=unreferenced - read - undecided,
             undecided=undecided,
@@ -132,7 +131,10 @@ class Hunt:
                 context,
                 [*references, *more],
                 candidates,
-                Judge(context.target, self._folder.verdicts, self._cutoff.at),
+                replace(
+                    address_judge(context.target, self._folder.verdicts, self._cutoff.at),
+                    keep_young_rows=True,
+                ),
                 expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
                 expected_candidates=listed.listed.objects if listed else live.committed_entries,
                 cache_folder=RANGE_CACHE,
@@ -223,7 +225,7 @@ class Hunt:
             tallies[row["verdict"]] = tallies.get(row["verdict"], Tally()) + Tally(
                 row["objects"], row["bytes"]
             )
-            parts[row["verdict"]] += parse_parts(row["written"])
+            parts[row["verdict"]] += parts_told(row["written"])
         if sum(t.objects for t in tallies.values()) != sum(p.rows for p in undated):
             raise UnsafeToSweepError(
                 f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",

@@ -11,17 +11,12 @@ from functools import partial
 from lakesweep.collector.copies.copier import CopyRoad
 from lakesweep.collector.copies.copy import copy_parts, refuse_inside
 from lakesweep.collector.finality import finality_of_deletes
+from lakesweep.collector.judge.references import event_order
 from lakesweep.collector.lakefs.clocks import compare_clocks
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
 from lakesweep.collector.lakefs.failed_marks import refuse_failed
-from lakesweep.collector.lakefs.paths import (
-    RunFolder,
-    RunId,
-    event_order,
-    events_folder,
-    mark_folder,
-)
+from lakesweep.collector.lakefs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.collector.lakefs.request import SweepRequest
 from lakesweep.collector.lakefs.reuploads import tally_of, undecided_notes
 from lakesweep.collector.lakefs.saved import carry_on

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
 from lakesweep.catalogs.lakefs.graph import Refs
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
-from lakesweep.collector.judge.account import parse_parts
+from lakesweep.collector.judge.candidates import CandidatePart, planned_parts
+from lakesweep.collector.judge.references import CANARY
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
 from lakesweep.collector.lakefs.canaries import (
@@ -18,14 +19,13 @@ from lakesweep.collector.lakefs.canaries import (
     refuse_unread_heads,
     take_canaries,
 )
-from lakesweep.collector.lakefs.candidates import PlannedPart
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.dating import DATED_SCHEMA, date_parts
-from lakesweep.collector.lakefs.judging import judge_candidates
+from lakesweep.collector.lakefs.judging import AddressRows, address_judge, judge_candidates
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
-from lakesweep.collector.lakefs.references import CANARY, AddressList, Reference
+from lakesweep.collector.lakefs.references import AddressList, Reference
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.reuploads import (
     SearchedRanges,
@@ -34,11 +34,10 @@ from lakesweep.collector.lakefs.reuploads import (
     tally_of,
 )
 from lakesweep.collector.lakefs.saved import event_files, load_range_index, save_range_index
-from lakesweep.collector.lakefs.verdicts import Judge
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, parts_told
 from lakesweep.collector.plan import Plan
 from lakesweep.domain.commits import BranchId, MetaRangeId
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Source, Tally, Verdict
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.metaranges import RangeInfo
@@ -134,17 +133,15 @@ def verify_plan(
         judged = judge_candidates(
             context,
             references,
-            [PlannedPart(part.key, part.rows) for part in before.parts]
+            planned_parts(before.parts)
             if before is not None
-            else [PlannedPart(key) for key in marks],
-            Judge(
-                context.target,
-                folder,
-                plan.cutoff,
+            else [CandidatePart(key, Source.PLANNED) for key in marks],
+            replace(
+                address_judge(context.target, folder, plan.cutoff),
                 trust_dates=trust_dates,
                 trust_reasons=before is not None,
                 keep_live_rows=True,
-                root_names=before is not None and before.root_names,
+                rows=AddressRows(root_names=before is not None and before.root_names),
             ),
             expected_references=new.committed_entries + (live.staged.rows_promised or 100_000),
             expected_candidates=before.tally.objects if before else plan.garbage.objects,
@@ -170,14 +167,14 @@ def verify_plan(
         read_at=read_at,
         live=live,
         parts=split.garbage,
-        done=judged.tallies["gone"],
+        done=judged.tallies[Verdict.GONE],
         kept=KeptRows(
-            revived=judged.tallies["live"] + tally_of(split.read),
+            revived=judged.tallies[Verdict.LIVE] + tally_of(split.read),
             names=_names(context, revived_parts),
             revived_parts=revived_parts,
             undecided_parts=tuple(split.undecided),
             reasons=split.reasons if split.undecided else (),
-            refused=judged.tallies["protected"] + judged.tallies["young"] + too_young,
+            refused=judged.tallies[Verdict.PROTECTED] + judged.tallies[Verdict.YOUNG] + too_young,
         ),
         root_names=judged.root_names or (before is not None and before.root_names),
         searched=searched,
@@ -234,9 +231,9 @@ def _date(
     for row in rows:
         counted += row["objects"]
         if row["verdict"] in (dating.OLD, dating.EXPIRED):
-            old += parse_parts(row["written"])
+            old += parts_told(row["written"])
         elif row["verdict"] == dating.ABSENT:
-            absent += parse_parts(row["written"])
+            absent += parts_told(row["written"])
         elif row["verdict"] == dating.YOUNG:
             young += Tally(row["objects"], row["bytes"])
     if counted != sum(part.rows for part in undated):

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.catalogs.nessie.second_look import Known, NewContents, find_new_contents
+from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.nessie.ages import earliest_mark
 from lakesweep.collector.nessie.folders import named_files
 from lakesweep.collector.nessie.live_files import LiveFiles
-from lakesweep.collector.nessie.references import LIVE, ReferenceItem
+from lakesweep.collector.nessie.references import ReferenceItem
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy, parse_policies
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSet, MarkFacts, OtherContent

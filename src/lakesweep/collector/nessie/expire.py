@@ -11,6 +11,7 @@ from functools import partial
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.lakefs.context import refuse_long_requests
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.nessie.ages import newest_to_go
@@ -19,7 +20,7 @@ from lakesweep.collector.nessie.catalog_now import CatalogNow
 from lakesweep.collector.nessie.clocks import assert_stores_agree
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
 from lakesweep.collector.nessie.folders import outermost
-from lakesweep.collector.nessie.judging import Judged, judge_files
+from lakesweep.collector.nessie.judging import FilesJudged, file_judge, judge_files
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA, FoundTable
 from lakesweep.collector.nessie.listing import Listed, list_base_folders
 from lakesweep.collector.nessie.live_catalog import (
@@ -47,7 +48,6 @@ from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.collector.nessie.same_catalog import assert_same_catalog
 from lakesweep.collector.nessie.set_files import has_files
 from lakesweep.collector.nessie.sweep import FileSweep, Swept, partly_swept, refuse_incomplete
-from lakesweep.collector.nessie.verdicts import FileJudge
 from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus
@@ -58,6 +58,7 @@ from lakesweep.domain.live_sets import (
     MarkFacts,
     deferred_file,
 )
+from lakesweep.domain.verdicts import Verdict
 from lakesweep.errors import (
     ConfigError,
     LakesweepError,
@@ -227,7 +228,7 @@ class _Expiry:
                 "set#%s its failure could not be recorded: %s", self._live_set.id, failure
             )
 
-    def _judge(self, found: LiveGrounds) -> tuple[Listed, Judged]:
+    def _judge(self, found: LiveGrounds) -> tuple[Listed, FilesJudged]:
         context = self._context
         with context.phases.phase("list") as step:
             roots = outermost(base.location for base in found.grounds.bases)
@@ -237,19 +238,19 @@ class _Expiry:
         protection = found.grounds.protection(listed.tables)
         self._record = self._record.noted(*_named(found.grounds.unknown_tables(listed.tables)))
         with context.phases.phase("judge") as step:
-            judge = FileJudge(context.target, self._folder.verdicts, self._cutoff)
+            judge = file_judge(context.target, self._folder.verdicts, self._cutoff)
             judged = judge_files(
                 context,
                 found.references(),
-                listed.parts,
+                listed_parts(listed.parts),
                 protection,
                 judge,
                 self._folder.manifests,
             )
             step.items = listed.seen.objects
-            step.said = ", ".join(
-                f"{t.objects} {v}" for v, t in judged.tallies.items() if v != "gone"
-            )
+            kinds = (Verdict.LIVE, Verdict.PROTECTED, Verdict.YOUNG)
+            step.said = ", ".join(f"{judged.tallies[v].objects} {v}" for v in kinds)
+            step.said += f", {judged.garbage_tally.objects} garbage"
         if judged.fuller_manifests:
             found.grounds.live.notices[FULLER] = judged.fuller_manifests
         refuse_bad_manifests(
@@ -260,7 +261,7 @@ class _Expiry:
         self._record = with_verdicts(self._record, listed.seen, judged, listed.protected, examples)
         return listed, judged
 
-    def _defer(self, judged: Judged, found: LiveGrounds) -> RunRecord:
+    def _defer(self, judged: FilesJudged, found: LiveGrounds) -> RunRecord:
         context, live_sets = self._context, self._context.live_sets
         with context.phases.phase("record") as step:
             live_sets.clear_deferred(self._live_set.id)
@@ -268,9 +269,9 @@ class _Expiry:
             files = self._deferred_files(judged.garbage, spelling)
             step.items = live_sets.add_deferred(self._live_set.id, files)
             step.said = f"{step.items} files recorded for a later delete"
-        if step.items != judged.tallies["garbage"].objects:
+        if step.items != judged.garbage_tally.objects:
             raise UnsafeToSweepError(
-                f"{judged.tallies['garbage'].objects} files were to be recorded, {step.items} have been. Nothing was deleted.",
+                f"{judged.garbage_tally.objects} files were to be recorded, {step.items} have been. Nothing was deleted.",
                 kind="not-conserved",
             )
         status = RunStatus.MARKED if step.items else RunStatus.NOTHING_TO_DO
@@ -319,7 +320,7 @@ class _Expiry:
     def _sweep(
         self,
         listed: Listed,
-        judged: Judged,
+        judged: FilesJudged,
         found: LiveGrounds,
         lease: Lease,
     ) -> RunRecord:
@@ -328,7 +329,7 @@ class _Expiry:
             self._live_set.id,
             self._record.repository,
             self._cutoff,
-            judged.tallies["live"],
+            judged.tallies[Verdict.LIVE],
             judged.garbage,
         )
         self._record = replace(self._record, plan_id=plan.id)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.nessie.list_folders import ICEBERG, FoundTable
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.places import location_of, table_folder, without_links
 from lakesweep.collector.nessie.problems import Problem
-from lakesweep.collector.nessie.protection import OLD_ONLY, FolderIndex
-from lakesweep.collector.nessie.references import LIVE, NamedFiles
-from lakesweep.collector.nessie.verdicts import DROPPED_TABLE
+from lakesweep.collector.nessie.protection import DROPPED_TABLE, OLD_ONLY, FolderIndex
+from lakesweep.collector.nessie.references import NamedFiles
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.live_sets import OtherContent
 from lakesweep.domain.location import Location

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
+from lakesweep.collector.judge.references import CANARY, LIVE, PROTECTING
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.collected_places import (
     CollectedPlaces,
@@ -26,9 +27,6 @@ from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA
 from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem, refuse_unreadable
 from lakesweep.collector.nessie.references import (
-    CANARY,
-    DROPPED,
-    LIVE,
     NamedFiles,
     ReferenceItem,
     find_bad_manifests,
@@ -61,7 +59,7 @@ class LiveGrounds:
     def references(self) -> list[ReferenceItem]:
         """What is live, what dropped tables had, and canaries, as work."""
         g = self.grounds
-        items: list[ReferenceItem] = [*g.live.items(LIVE), *g.dropped.items(DROPPED)]
+        items: list[ReferenceItem] = [*g.live.items(LIVE), *g.dropped.items(PROTECTING)]
         named = named_files("others", g.others)
         if named is not None:
             items.append(named)

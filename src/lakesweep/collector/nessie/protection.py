@@ -15,6 +15,8 @@ from lakesweep.errors import FormatError
 
 # Said of a listed name that may mean another place: nobody's to delete.
 NOT_UNDERSTOOD = "name not understood"
+# Said of files of a table that was dropped on every reference.
+DROPPED_TABLE = "of a dropped table"
 # Said of a folder in which files may go that are old enough, and of the others there.
 OLD_ONLY = "old files only"
 TOO_NEW = "written within the grace of dropped tables"

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from lakesweep.collector.judge.meeting import Judged
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.nessie.collected_places import CollectedPlaces
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
-from lakesweep.collector.nessie.judging import Judged
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.plan import WHAT
 from lakesweep.collector.nessie.sweep import Swept
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import DroppedTable, LiveSet, MarkFacts
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.errors import FormatError, ObjectNotFoundError
 
 DEFERRED = "deferred"  # the flow of an expiry that records files for a later delete
@@ -67,13 +67,13 @@ def with_verdicts(
     """The record with what the listing and the judgement found."""
     tallies = {
         "listed": listed,
-        "live": judged.tallies["live"],
-        "young": judged.tallies["young"],
-        "protected": judged.tallies["protected"] + protected_before,
-        "garbage": judged.tallies["garbage"],
-        "unreferenced": judged.tallies["garbage"],
+        "live": judged.tallies[Verdict.LIVE],
+        "young": judged.tallies[Verdict.YOUNG],
+        "protected": judged.tallies[Verdict.PROTECTED] + protected_before,
+        "garbage": judged.garbage_tally,
+        "unreferenced": judged.garbage_tally,
     }
-    named = {word: [example] for word, (_, example) in judged.protections.items()}
+    named = {why: [found.examples[0]] for why, found in judged.protections.items()}
     return replace(_counted(record, tallies), protected={**named, **examples})
 
 

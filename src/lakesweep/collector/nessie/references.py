@@ -1,7 +1,6 @@
 """Read what is live (manifests, and files that are known by name) and emit hashes of file names as cells.
 
-Each item sends one row of counts along through the same shuffle, so the driver can prove that every manifest arrived
-once and whole. A manifest that can't be read arrives as a problem: the meeting goes on, and the plan is never made.
+A manifest that can't be read arrives as a problem: the meeting goes on, and the plan is never made.
 """
 
 from __future__ import annotations
@@ -13,35 +12,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesweep.collector.judge.references import (
+    GONE,
+    LIVE,
+    PROTECTING,
+    ReferenceCells,
+    counts_schema,
+)
 from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
 from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA, PROBLEM
 from lakesweep.collector.nessie.places import Lake, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target
 from lakesweep.domain.file_names import fold
-from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, single_cell
+from lakesweep.engine.cells import Hashes
 from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
 
-# Kinds of reference cells.
-LIVE, DROPPED, GONE, CANARY, COUNTS = 1, 2, 3, 4, 5
-
-COUNTS_SCHEMA = pa.schema(
-    [
-        pa.field("item", pa.string(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("files", pa.int64(), nullable=False),  # live entries read
-        pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for them
-        pa.field("problem", pa.string(), nullable=False),
-        pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
-        pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
-        pa.field("pack", pa.string(), nullable=False),  # where its hashes are kept; empty: nowhere
-    ]
+COUNTS_SCHEMA = counts_schema(
+    pa.field("problem", pa.string(), nullable=False),
+    pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
+    pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
 )
 
-_BYTES_PER_HASH = 8
 # Manifests are mostly small. Names of so many are hashed together.
 _MANIFESTS_TOGETHER = 500
 _NAMES_TOGETHER = 50_000
@@ -49,7 +44,7 @@ _NAMES_TOGETHER = 50_000
 
 @dataclass(frozen=True, slots=True)
 class ManifestItem:
-    """A manifest to read, what its lists promise of it, and what its files are (LIVE or DROPPED)."""
+    """A manifest to read, what its lists promise of it, and what its files are (LIVE or PROTECTING)."""
 
     path: str
     promised: Promised
@@ -108,9 +103,7 @@ def read_references(
                 yield from emit.item(item.name, item.kind, pa.array(item.uris, pa.string()))
             case GoneFiles():
                 lists = list(read_addresses(work.open().read(item.key), item.key))
-                yield from emit.item(
-                    item.name, GONE, pa.chunked_array(lists, pa.string()).combine_chunks()
-                )
+                yield from emit.gone(item, pa.chunked_array(lists, pa.string()).combine_chunks())
     for pack, wanted in packs.items():
         kept = read_pack(work.open(), pack)
         for item in wanted:
@@ -177,30 +170,31 @@ def hash_live_files(uris: pa.Array) -> Hashes:
 
 
 class _Emitter:
-    """Gathers hashes by kind and packs them when enough have come together."""
+    """Hashes the names of many manifests together, and counts each."""
 
     def __init__(self, partitions: int, keeper: ManifestKeeper) -> None:
         self._keeper = keeper
-        self._partitions = partitions
-        self._limit = flush_threshold(partitions, _BYTES_PER_HASH)
-        self._waiting: dict[int, list[Hashes]] = {}
-        self._rows = 0
+        self._cells = ReferenceCells(partitions, COUNTS_SCHEMA)
         self._read: list[tuple[ManifestItem, ManifestFiles, int]] = []
         self._names = 0
-        self._counts: list[dict[str, object]] = []
 
     def item(
         self, name: str, kind: int, uris: pa.Array, is_fuller: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        hashes = hash_live_files(uris) if kind in (LIVE, DROPPED) else hash_files(uris)
+        hashes = hash_live_files(uris) if kind in (LIVE, PROTECTING) else hash_files(uris)
         self._count(name, kind, len(uris), len(hashes), is_fuller=is_fuller)
-        yield from self._add(kind, hashes)
+        yield from self._cells.add(kind, hashes)
+
+    def gone(self, item: GoneFiles, uris: pa.Array) -> Iterator[pa.RecordBatch]:
+        hashes = hash_files(uris)
+        self._count(item.name, GONE, len(uris), len(hashes))
+        yield from self._cells.add_events(GONE, hashes, order=0)
 
     def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
         is_fuller = item.promised.entries is not None and known.entries > item.promised.entries
         files = len(known.hashes)
         self._count(item.name, item.kind, files, files, is_fuller=is_fuller, pack=item.pack)
-        yield from self._add(item.kind, known.hashes)
+        yield from self._cells.add(item.kind, known.hashes)
 
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
         files = live_files(item, data)
@@ -215,12 +209,8 @@ class _Emitter:
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         yield from self._hash_read()
-        yield from self._flush()
         self._keeper.write()
-        if self._counts:
-            home = len(self._counts) % self._partitions
-            counts = pa.RecordBatch.from_pylist(self._counts, schema=COUNTS_SCHEMA)
-            yield single_cell(COUNTS, home, counts)
+        yield from self._cells.flush()
 
     def _hash_read(self) -> Iterator[pa.RecordBatch]:
         """Hash the names of the manifests read so far, those of one kind together."""
@@ -245,24 +235,13 @@ class _Emitter:
                 pack = self._keeper.keep(item.path, item.promised, size, one, own)
                 is_fuller = _is_fuller(item, one)
                 self._count(item.name, kind, files, files, is_fuller=is_fuller, pack=pack)
-            yield from self._add(kind, hashes)
+            yield from self._cells.add(kind, hashes)
 
     def _one_manifest(self, item: ManifestItem, one: ManifestFiles) -> Iterator[pa.RecordBatch]:
         try:
             yield from self.item(item.name, item.kind, one.files, _is_fuller(item, one))
         except FormatError as error:  # a file name that may mean any place
             self._count(item.name, item.kind, 0, 0, Unreadable(error.message))
-
-    def _add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
-        self._waiting.setdefault(kind, []).append(hashes)
-        self._rows += len(hashes)
-        if self._rows >= self._limit:
-            yield from self._flush()
-
-    def _flush(self) -> Iterator[pa.RecordBatch]:
-        for kind, chunks in self._waiting.items():
-            yield pack_hashes(kind, np.concatenate(chunks), self._partitions)
-        self._waiting, self._rows = {}, 0
 
     def _count(
         self,
@@ -275,17 +254,15 @@ class _Emitter:
         is_fuller: bool = False,
         pack: str = "",
     ) -> None:
-        self._counts.append(
-            {
-                "item": name,
-                "kind": kind,
-                "files": files,
-                "sent": sent,
-                "problem": problem.why if problem else "",
-                "is_missing": problem is not None and problem.is_missing,
-                "is_fuller": is_fuller,
-                "pack": pack,
-            }
+        self._cells.count(
+            name,
+            kind,
+            sent,
+            entries=files,
+            pack=pack,
+            problem=problem.why if problem else "",
+            is_missing=problem is not None and problem.is_missing,
+            is_fuller=is_fuller,
         )
 
 

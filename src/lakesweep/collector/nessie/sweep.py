@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from lakesweep.collector.judge.candidates import planned_parts
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA, LedgerFolders, chunks_of
 from lakesweep.collector.nessie.catalog_now import CatalogNow, NewlyLive
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
 from lakesweep.collector.nessie.deletion import FileDeletion
-from lakesweep.collector.nessie.judging import judge_files
+from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
 from lakesweep.collector.nessie.places import Unreadable
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.nessie.references import GoneFiles, ReferenceItem
-from lakesweep.collector.nessie.verdicts import FileJudge
 from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.slow_rereads import NESSIE_ADVICE, too_slow
 from lakesweep.domain.live_sets import LiveSet, LiveSetId
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
     LakesweepError,
@@ -140,21 +140,25 @@ class FileSweep:
             return self.parts
         with self.context.phases.phase("re-verify") as step:
             folder = SetFolder(self.live_set_id)
-            judge = FileJudge(
-                self.context.target, folder.verdicts, self.cutoff, keep_live_rows=True
-            )
+            judge = file_judge(self.context.target, folder.verdicts, self.cutoff)
+            judge = replace(judge, keep_live_rows=True)
             judged = judge_files(
-                self.context, references, self.parts, protection, judge, folder.manifests
+                self.context,
+                references,
+                planned_parts(self.parts),
+                protection,
+                judge,
+                folder.manifests,
             )
             tallies = judged.tallies
-            step.items = tallies["garbage"].objects
-            step.said = f"{tallies['garbage']} still garbage, {tallies['live']} live again"
+            step.items = judged.garbage_tally.objects
+            step.said = f"{judged.garbage_tally} still garbage, {tallies[Verdict.LIVE]} live again"
         self.refuse_bad(judged.bad_manifests)
         if is_first:
-            swept.done_before = tallies["gone"]
-        swept.revived = tallies["live"]
-        swept.revived_names = self._names(judged.live)
-        swept.kept = tallies["young"] + tallies["protected"]
+            swept.done_before = tallies[Verdict.GONE]
+        swept.revived = tallies[Verdict.LIVE]
+        swept.revived_names = self._names(judged.kept)
+        swept.kept = tallies[Verdict.YOUNG] + tallies[Verdict.PROTECTED]
         return judged.garbage
 
     def _ask_again(self) -> NewlyLive:

@@ -11,20 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lakesweep.collector.lakefs import candidates as cand
-from lakesweep.collector.lakefs import references as refs
-from lakesweep.collector.lakefs.candidates import ListedPart, read_candidates
-from lakesweep.collector.lakefs.judging import _add_up
+from lakesweep.collector.judge import candidates as cand
+from lakesweep.collector.judge import references as refs
+from lakesweep.collector.judge.candidates import listed_parts
+from lakesweep.collector.judge.columns import MET_SCHEMA
+from lakesweep.collector.judge.meeting import add_up
+from lakesweep.collector.judge.references import LIVE, RESTORED
+from lakesweep.collector.lakefs.candidates import read_candidates
+from lakesweep.collector.lakefs.judging import address_judge
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
-from lakesweep.collector.lakefs.references import (
-    LIVE,
-    RESTORED,
-    AddressList,
-    EventFile,
-    Reference,
-    read_references,
-)
-from lakesweep.collector.lakefs.verdicts import MET_SCHEMA, Judge
+from lakesweep.collector.lakefs.references import AddressList, EventFile, Reference, read_references
 from lakesweep.collector.parts import PartWriter
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -62,15 +58,16 @@ def judged_on(engine: InProcessEngine) -> None:
         AddressList("live", ADDRESSES, LIVE),
         EventFile("event", RESTORED, 1),
     ]
-    candidates = [ListedPart(p.key, p.rows) for p in writer.close()]
+    candidates = listed_parts(writer.close())
+    judge = address_judge(target, "verdicts/", datetime(2026, 1, 1, tzinfo=UTC))
     met = engine.meet(
         Scatter(references, partial(read_references, target, PARTITIONS, ""), CELL_SCHEMA, 1),
         Scatter(candidates, partial(read_candidates, target, PARTITIONS), CELL_SCHEMA, 1),
-        Judge(target, "verdicts/", datetime(2026, 1, 1, tzinfo=UTC)),
+        judge,
         MET_SCHEMA,
         PARTITIONS,
     )
-    _add_up(met, references, candidates)
+    add_up(met, references, candidates, judge)
 
 
 def _without_first_of(kind: int) -> Callable[[pa.Table], pa.Table]:

@@ -6,16 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.judge.meeting import ReferenceSide
+from lakesweep.collector.judge.references import CANARY, LIVE
 from lakesweep.collector.judge.suspects import Sizes, Suspects
-from lakesweep.collector.lakefs.judging import deal_references
-from lakesweep.collector.lakefs.references import (
-    CANARY,
-    LIVE,
-    AddressList,
-    RangeReference,
-    Reference,
-    StagedFile,
-)
+from lakesweep.collector.lakefs.references import AddressList, RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.reupload_lookups import (
     FAR,
     NEAR,
@@ -25,6 +19,7 @@ from lakesweep.collector.lakefs.reupload_lookups import (
     requests_by_size,
 )
 from lakesweep.domain.commits import RangeId
+from lakesweep.engine.tasks import Work
 from lakesweep.formats.hashing import hash_addresses
 
 
@@ -119,6 +114,10 @@ def test_sizes_that_take_the_most_requests_are_given_up_first(
     assert costs.beyond(budget).values.tolist() == given_up
 
 
+def read_nothing(partitions: int) -> Work:
+    raise AssertionError(f"asked for {partitions} partitions")
+
+
 def test_ranges_of_one_pack_are_read_by_one_task() -> None:
     """A pack that every task needs would be read by every task."""
     references: list[Reference] = [
@@ -126,7 +125,10 @@ def test_ranges_of_one_pack_are_read_by_one_task() -> None:
     ]
     references += [StagedFile("s"), AddressList("canaries", ("a", "b"), CANARY)]
     references += [RangeReference(RangeId(f"fresh{n}"), 3_000, LIVE) for n in range(400)]
-    task_of = deal_references(references, 8)
+    packs = [getattr(item, "pack", "") for item in references]
+    weights = [getattr(item, "count", 2) for item in references]
+    side = ReferenceSide(references, read_nothing, weights, packs, file_cost=1_000, most_tasks=8)
+    task_of = side.dealt(8)
     assert len(task_of) == len(references)
     for pack in range(4):
         assert len({task_of[n] for n in range(pack, 400, 4)}) == 1

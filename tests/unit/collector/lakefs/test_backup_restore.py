@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.collector.copies.copier import CopyChunk, CopyRoad, copy_chunks
+from lakesweep.collector.judge.references import RESTORED
 from lakesweep.collector.lakefs.backup_restore import CopyRun, list_parts, restore, run_listed
 from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.references import RESTORED
 from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import read_addresses

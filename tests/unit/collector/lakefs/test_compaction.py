@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.judge.references import GONE
 from lakesweep.collector.lakefs import compaction
 from lakesweep.collector.lakefs.compaction import compact_deletions
 from lakesweep.collector.lakefs.paths import RunId, events_folder
-from lakesweep.collector.lakefs.references import GONE
 from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.parts import PartWriter, read_addresses
 from lakesweep.domain.location import Location

@@ -11,31 +11,25 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs.candidates import (
-    ExpiredRange,
-    ListedPart,
-    PlannedPart,
-    SavedFile,
-    read_candidates,
-)
-from lakesweep.collector.lakefs.judging import Judged, _add_up
+from lakesweep.collector.judge.candidates import CandidatePart, listed_parts
+from lakesweep.collector.judge.columns import MET_SCHEMA
+from lakesweep.collector.judge.meeting import Judged, add_up
+from lakesweep.collector.judge.references import EXPIRED, GONE, LIVE, RESTORED
+from lakesweep.collector.lakefs.candidates import ExpiredRange, SavedFile, read_candidates
+from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import (
-    EXPIRED,
-    GONE,
-    LIVE,
-    RESTORED,
     AddressList,
     EventFile,
     RangeReference,
     Reference,
     read_references,
 )
-from lakesweep.collector.lakefs.verdicts import MET_SCHEMA, Judge
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
+from lakesweep.domain.verdicts import Source
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
@@ -77,19 +71,24 @@ class Bench:
             {"address": a, "size_bytes": 10, "last_modified": time} for a, time in times.items()
         ]
         writer.add(pa.RecordBatch.from_pylist(rows, schema=CANDIDATE_SCHEMA))
-        self.candidates += [ListedPart(p.key, p.rows) for p in writer.close()]
+        self.candidates += listed_parts(writer.close())
 
     def planned(self, *addresses: str, modified: datetime | None = OLD) -> None:
         key = f"mark/{len(self.candidates)}.parquet"
         self.target.open().write(key, write_mark(_marked(addresses, modified)))
-        self.candidates.append(PlannedPart(key))
+        self.candidates.append(CandidatePart(key, Source.PLANNED))
 
     def saved(self, *addresses: str) -> None:
         key = f"saved/{len(self.candidates)}.parquet"
         self.target.open().write(key, write_mark(_marked(addresses)))
         self.candidates.append(SavedFile(key))
 
-    def judge(self, partitions: int = 3, *, trust_dates: bool = True) -> Judged:
+    def judge(self, partitions: int = 3, *, trust_dates: bool = True) -> RepositoryJudged:
+        judge = replace(
+            address_judge(self.target, "verdicts/", CUTOFF),
+            trust_dates=trust_dates,
+            keep_live_rows=True,
+        )
         met = InProcessEngine().meet(
             Scatter(
                 self.references,
@@ -100,11 +99,11 @@ class Bench:
             Scatter(
                 self.candidates, partial(read_candidates, self.target, partitions), CELL_SCHEMA, 2
             ),
-            Judge(self.target, "verdicts/", CUTOFF, trust_dates=trust_dates, keep_live_rows=True),
+            judge,
             MET_SCHEMA,
             partitions,
         )
-        return _add_up(met, self.references, self.candidates)
+        return RepositoryJudged.of(add_up(met, self.references, self.candidates, judge))
 
     def garbage(self, judged: Judged) -> dict[str, str]:
         return self._reasons(judged.garbage)

@@ -11,19 +11,15 @@ import pyarrow.compute as pc
 import pytest
 
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.collector.judge.candidates import listed_parts
+from lakesweep.collector.judge.meeting import Judged
+from lakesweep.collector.judge.references import CANARY, LIVE, PROTECTING
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.judging import Judged, judge_files
+from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
 from lakesweep.collector.nessie.plan import planned_parts, save_plan
 from lakesweep.collector.nessie.protection import FolderIndex
-from lakesweep.collector.nessie.references import (
-    CANARY,
-    LIVE,
-    NamedFiles,
-    ReferenceItem,
-    read_references,
-)
-from lakesweep.collector.nessie.verdicts import FileJudge
+from lakesweep.collector.nessie.references import NamedFiles, ReferenceItem, read_references
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.phases import Phases
 from lakesweep.domain.live_sets import LiveSetId
@@ -66,14 +62,14 @@ def listed(context: NessieContext, **times: datetime | None) -> list[Part]:
 
 def judge(context: NessieContext, parts: list[Part], *references: ReferenceItem) -> Judged:
     protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
-    files = FileJudge(context.target, "verdicts/", CUTOFF)
-    return judge_files(context, references, parts, protection, files, "manifests/")
+    files = file_judge(context.target, "verdicts/", CUTOFF)
+    return judge_files(context, references, listed_parts(parts), protection, files, "manifests/")
 
 
 @pytest.mark.parametrize(
     ("written_at", "verdict"),
     [
-        (CUTOFF, "garbage"),
+        (CUTOFF, "unreferenced"),
         (CUTOFF + timedelta(microseconds=1), "young"),
         (None, "young"),
     ],
@@ -98,30 +94,31 @@ def test_a_dead_canary_ends_the_run(make_context: Callable[..., NessieContext]) 
 
 
 class LossyEngine(InProcessEngine):
-    """Loses or doubles the cells of live references on their way."""
+    """Loses or doubles the cells of one kind of references on their way."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, times: int, kind: int) -> None:
         super().__init__()
-        self._times = times
+        self._times, self._kind = times, kind
 
     def collect(self, scatter: Scatter) -> pa.Table:
         cells = super().collect(scatter)
         if getattr(scatter.work, "func", None) is not read_references:
             return cells
-        is_live = pc.equal(cells.column("kind"), LIVE)
-        live = [cells.filter(is_live)] * self._times
-        return pa.concat_tables([cells.filter(pc.invert(is_live)), *live])
+        is_lost = pc.equal(cells.column("kind"), self._kind)
+        some = [cells.filter(is_lost)] * self._times
+        return pa.concat_tables([cells.filter(pc.invert(is_lost)), *some])
 
 
+@pytest.mark.parametrize("kind", [LIVE, PROTECTING])
 @pytest.mark.parametrize("times", [0, 2])
 def test_references_that_got_lost_or_doubled_end_the_run(
-    make_context: Callable[..., NessieContext], times: int
+    make_context: Callable[..., NessieContext], times: int, kind: int
 ) -> None:
     """What was sent is what was received."""
-    context = make_context(LossyEngine(times))
+    context = make_context(LossyEngine(times, kind))
     parts = listed(context, a=CUTOFF, b=CUTOFF)
     with pytest.raises(UnsafeToSweepError, match="references were sent"):
-        judge(context, parts, NamedFiles("live", (A,), LIVE))
+        judge(context, parts, NamedFiles("named", (A,), kind))
 
 
 def test_a_plan_whose_part_was_changed_is_refused(

@@ -8,17 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.judge.references import COUNTS, LIVE
 from lakesweep.collector.nessie import places
 from lakesweep.collector.nessie.judging import with_packs
 from lakesweep.collector.nessie.manifest_hashes import load_index, save_index
 from lakesweep.collector.nessie.places import Lake
-from lakesweep.collector.nessie.references import (
-    COUNTS,
-    COUNTS_SCHEMA,
-    LIVE,
-    ManifestItem,
-    read_references,
-)
+from lakesweep.collector.nessie.references import COUNTS_SCHEMA, ManifestItem, read_references
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import unpack_hashes, unpack_rows
@@ -76,7 +71,7 @@ def test_a_manifest_that_was_read_is_not_read_again(reader: Reader) -> None:
     sent, counts = reader.read(item)
 
     assert sent == hashed("s3://b/1", "s3://b/2")
-    assert (counts["files"], counts["sent"], counts["problem"]) == (2, 2, "")
+    assert (counts["entries"], counts["sent"], counts["problem"]) == (2, 2, "")
     assert (counts["pack"], counts["is_fuller"]) == (item.pack, False)
 
 

@@ -8,13 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.judge.references import COUNTS, LIVE, PROTECTING
 from lakesweep.collector.nessie import references
 from lakesweep.collector.nessie.places import Lake
 from lakesweep.collector.nessie.references import (
-    COUNTS,
     COUNTS_SCHEMA,
-    DROPPED,
-    LIVE,
     ManifestItem,
     read_references,
 )
@@ -55,17 +53,17 @@ def test_every_manifest_is_counted_however_many_are_hashed_together(
     monkeypatch.setattr(references, "_MANIFESTS_TOGETHER", together)
     items = [
         manifest(tmp_path, "a.avro", "s3://b/1", "s3://b/2"),
-        manifest(tmp_path, "b.avro", "s3://b/3", kind=DROPPED),
+        manifest(tmp_path, "b.avro", "s3://b/3", kind=PROTECTING),
         manifest(tmp_path, "c.avro", "s3://b/4"),
     ]
     cells, counts = read(*items)
-    assert [(c["kind"], c["files"], c["sent"], c["problem"]) for c in counts] == [
+    assert [(c["kind"], c["entries"], c["sent"], c["problem"]) for c in counts] == [
         (LIVE, 2, 2, ""),
-        (DROPPED, 1, 1, ""),
+        (PROTECTING, 1, 1, ""),
         (LIVE, 1, 1, ""),
     ]
     assert set(unpack_hashes(cells, LIVE).tolist()) == hashed("s3://b/1", "s3://b/2", "s3://b/4")
-    assert set(unpack_hashes(cells, DROPPED).tolist()) == hashed("s3://b/3")
+    assert set(unpack_hashes(cells, PROTECTING).tolist()) == hashed("s3://b/3")
 
 
 def test_a_name_that_is_not_understood_is_the_problem_of_its_manifest_alone(tmp_path: Path):
@@ -77,7 +75,7 @@ def test_a_name_that_is_not_understood_is_the_problem_of_its_manifest_alone(tmp_
     cells, counts = read(*items)
     assert counts[0]["problem"] == ""
     assert counts[1]["problem"]
-    assert (counts[1]["files"], counts[1]["sent"]) == (0, 0)
+    assert (counts[1]["entries"], counts[1]["sent"]) == (0, 0)
     assert set(unpack_hashes(cells, LIVE).tolist()) == hashed("s3://b/1")
 
 
@@ -91,5 +89,5 @@ def test_a_file_behind_a_link_is_counted_by_both_its_names(tmp_path: Path):
         manifest(tmp_path, "plain.avro", f"file://{real}/2", f"file://{real}/3"),
     ]
     cells, counts = read(*items)
-    assert [(c["files"], c["sent"]) for c in counts] == [(1, 2), (2, 2)]
+    assert [(c["entries"], c["sent"]) for c in counts] == [(1, 2), (2, 2)]
     assert np.isin(list(hashed(f"file://{real}/1")), unpack_hashes(cells, LIVE)).all()

@@ -1,0 +1,239 @@
+"""Bring candidates and references together, and prove that every one of them was counted once."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from lakesweep.collector.judge import references as refs
+from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums_of
+from lakesweep.collector.judge.candidates import Candidates
+from lakesweep.collector.judge.columns import MET_SCHEMA, Judge
+from lakesweep.collector.judge.suspects import Suspects
+from lakesweep.collector.parts import Part, parts_told
+from lakesweep.domain.verdicts import Tally, Verdict
+from lakesweep.engine.cells import Hashes
+from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter, Work, deal_evenly, tasks_for
+
+# A meeting holds both sides of its partition in memory (feasibility.md, section 7).
+_CANDIDATES_PER_PARTITION = 1_000_000
+_REFERENCES_PER_PARTITION = 4_000_000
+# What each candidate costs on one core, from its place in a listing to its verdict.
+_SECONDS_PER_CANDIDATE = 1e-5
+_SECONDS_PER_REFERENCE = 2e-6
+
+
+class Reference(Protocol):
+    """Something to read references from."""
+
+    @property
+    def name(self) -> str:
+        """Its name among the counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSide:
+    """What is live, expired, protecting or gone, as work; `read` makes the work function for a number of partitions."""
+
+    items: Sequence[Reference]
+    read: Callable[[int], Work]
+    weights: Sequence[int]  # entries of each item, about
+    packs: Sequence[str]  # items of one pack go to one task, which reads it once; empty: none
+    file_cost: int  # opening a file takes as long as reading so many entries
+    most_tasks: int
+    per_task: int = 4
+    entries: int | None = None  # of all items, where that is known better than by the weights
+    seconds_per_file: float | None = None  # None: where to run this is not chosen by its cost
+
+    def scatter(self, slots: int, partitions: int) -> Scatter:
+        tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks, per_task=self.per_task)
+        seconds = None
+        if self.seconds_per_file is not None:
+            seconds = len(self.items) * self.seconds_per_file
+            seconds += sum(self.weights) * _SECONDS_PER_REFERENCE
+        return Scatter(
+            self.items, self.read(partitions), CELL_SCHEMA, tasks, self.dealt(tasks), seconds
+        )
+
+    def dealt(self, tasks: int) -> list[int]:
+        """A task for each item: evenly by entries, and all items of one pack together."""
+        bundles: dict[str, list[int]] = {}
+        for number, pack in enumerate(self.packs):
+            bundles.setdefault(pack or f"item {number}", []).append(number)
+        weights = [
+            sum(self.file_cost + self.weights[number] for number in numbers)
+            for numbers in bundles.values()
+        ]
+        task_of = [0] * len(self.items)
+        for numbers, task in zip(bundles.values(), deal_evenly(weights, tasks), strict=True):
+            for number in numbers:
+                task_of[number] = task
+        return task_of
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSide:
+    """What may be garbage, as work; `rows` is about how many there are."""
+
+    items: Sequence[Candidates]
+    read: Callable[[int], Work]
+    rows: int
+    most_tasks: int
+    is_cost_known: bool = False
+
+    def scatter(self, slots: int, partitions: int) -> Scatter:
+        tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks)
+        seconds = self.rows * _SECONDS_PER_CANDIDATE if self.is_cost_known else None
+        return Scatter(list(self.items), self.read(partitions), CELL_SCHEMA, tasks, seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """How much is protected for one reason, and a few names."""
+
+    tally: Tally
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdicts of one meeting of all candidates with all references."""
+
+    tallies: dict[Verdict, Tally]
+    duplicates: Tally
+    live_references: int
+    live: Tally  # distinct objects of the references that were to be measured, and their bytes
+    garbage: list[Part]
+    undated: list[Part]
+    young: list[Part]
+    kept: list[Part]  # rows that turned out to be live, where the judge was told to keep them
+    protections: dict[str, Protection]
+    dead_canaries: Hashes
+    suspects: Suspects
+    reference_counts: list[dict[str, Any]]
+    candidate_counts: list[dict[str, Any]]
+
+    @property
+    def garbage_tally(self) -> Tally:
+        """What may go."""
+        return self.tallies[Verdict.EXPIRED] + self.tallies[Verdict.UNREFERENCED]
+
+
+def judge_all(
+    engine: Engine,
+    references: ReferenceSide,
+    candidates: CandidateSide,
+    judge: Judge,
+    most_partitions: int = 65_536,
+) -> Judged:
+    """Run the anti-join over everything at once."""
+    entries = sum(references.weights) if references.entries is None else references.entries
+    partitions = max(
+        math.ceil(candidates.rows / _CANDIDATES_PER_PARTITION),
+        math.ceil(entries / _REFERENCES_PER_PARTITION),
+        min(engine.slots, 1 + (candidates.rows + entries) // 100_000),
+    )
+    partitions = min(partitions, max(most_partitions, 1))
+    # Hashes spread evenly: a partition with twice its share of suspects means that there are too many in all.
+    judge = replace(judge, most_suspects=2 * judge.most_suspects // partitions)
+    met = engine.meet(
+        references.scatter(engine.slots, partitions),
+        candidates.scatter(engine.slots, partitions),
+        judge,
+        MET_SCHEMA,
+        partitions,
+    )
+    return add_up(met, references.items, candidates.items, judge)
+
+
+def add_up(
+    met: pa.Table, references: Sequence[Reference], candidates: Sequence[Candidates], judge: Judge
+) -> Judged:
+    """The account of a meeting; refused where anything was lost, doubled or cut on its way."""
+    sums = sums_of(met)
+    counts = counts_in(met, "reference_counts", judge.rows.reference_counts)
+    _check_references(counts, references, sums)
+    candidate_counts = counts_in(met, "candidate_counts", judge.rows.candidate_counts)
+    _check_candidates(candidate_counts, candidates, sums)
+    dead = [np.frombuffer(blob, np.uint64) for blob in met.column("dead_canaries").to_pylist()]
+    return Judged(
+        tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in Verdict},
+        duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
+        live_references=sums["live_references"],
+        live=Tally(sums["measured"], sums["measured_bytes"]),
+        garbage=parts_told(*met.column("garbage_parts").to_pylist()),
+        undated=parts_told(*met.column("undated_parts").to_pylist()),
+        young=parts_told(*met.column("young_parts").to_pylist()),
+        kept=parts_told(*met.column("kept_parts").to_pylist()),
+        protections=_protections(met),
+        dead_canaries=np.concatenate([np.empty(0, np.uint64), *dead]),
+        suspects=Suspects.union(met.column("suspects").to_pylist()),
+        reference_counts=counts,
+        candidate_counts=candidate_counts,
+    )
+
+
+def _check_references(
+    counts: list[dict[str, Any]], references: Sequence[Reference], sums: dict[str, int]
+) -> None:
+    """Every item arrived once and whole, and what was sent is what was received."""
+    check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
+    sent: Counter[int] = Counter()
+    for row in counts:
+        sent[row["kind"]] += row["sent"]
+        if row["promised"] is not None and row["promised"] != row["entries"]:
+            raise doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
+        inside = row["entries"] - row["outside"]
+        if row["sent"] < inside:
+            # A reader gone blind. Entries that no object of ours can have are no blindness.
+            raise doubt(f"{row['item']} has {inside} entries inside, {row['sent']} were understood")
+    for kind, received in (
+        (refs.LIVE, "live_references"),
+        (refs.EXPIRED, "expired_references"),
+        (refs.PROTECTING, "protecting_references"),
+    ):
+        if sent[kind] != sums[received]:
+            raise doubt(f"{sent[kind]} references were sent, {sums[received]} came ({received})")
+    told = sent[refs.GONE] + sent[refs.RESTORED]
+    if told != sums["events"]:
+        raise doubt(f"{told} deletions and restorations were sent, {sums['events']} came")
+    if sent[refs.CANARY] != sums["canaries"]:
+        raise doubt(f"{sent[refs.CANARY]} canaries were sent, {sums['canaries']} came")
+
+
+def _check_candidates(
+    counts: list[dict[str, Any]], candidates: Sequence[Candidates], sums: dict[str, int]
+) -> None:
+    """Every candidate file arrived once, with the rows that were written into it, and each row got one verdict."""
+    check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
+    found = {str(row["item"]): row for row in counts}
+    for item in candidates:
+        for what, promised in (("rows", item.rows), ("bytes", item.bytes)):
+            held = found[item.name][what]
+            if promised is not None and held != promised:
+                raise doubt(f"{item.name} held {held} {what}, {promised} were written into it")
+    sent, sent_bytes = sum(row["rows"] for row in counts), sum(row["bytes"] for row in counts)
+    judged = sum(sums[v] for v in Verdict) + sums["duplicates"]
+    judged_bytes = sum(sums[f"{v}_bytes"] for v in Verdict) + sums["duplicate_bytes"]
+    if (sent, sent_bytes) != (judged, judged_bytes):
+        raise doubt(
+            f"{sent} candidates of {sent_bytes} bytes were sent, {judged} of {judged_bytes} bytes got a verdict"
+        )
+
+
+def _protections(met: pa.Table) -> dict[str, Protection]:
+    found: dict[str, Protection] = {}
+    for row in (row for rows in met.column("protections").to_pylist() for row in rows):
+        before = found.get(row["why"], Protection(Tally(), ()))
+        found[row["why"]] = Protection(
+            before.tally + Tally(row["objects"], row["bytes"]),
+            (*before.examples, *row["examples"]),
+        )
+    return found

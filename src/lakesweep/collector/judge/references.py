@@ -1,0 +1,126 @@
+"""References as cells: hashes of what is live, expired, protecting, deleted or restored, and a row of counts for each item.
+
+Counts travel with the hashes through the same shuffle: the driver can then prove that each item arrived once and whole,
+whichever attempt of a task it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+
+from lakesweep.collector.judge.magnitudes import Magnitudes
+from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, pack_rows, single_cell
+
+# Kinds of reference cells. LIVE_SIZED hashes are live, and counted with LIVE; a PROTECTING one keeps what it names though
+# nothing live does.
+LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS, LIVE_SIZED, PROTECTING = range(1, 9)
+
+SIZED_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("magnitude", pa.uint8())])
+EVENT_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("order", pa.int64())])
+
+_COUNTS = pa.schema(
+    [
+        pa.field("item", pa.string(), nullable=False),
+        pa.field("kind", pa.int8(), nullable=False),
+        pa.field("promised", pa.int64()),  # null: nobody promised a count
+        pa.field("entries", pa.int64(), nullable=False),  # read from the item
+        pa.field("outside", pa.int64(), nullable=False),  # entries that need no hash
+        pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for the others
+        pa.field("pack", pa.string(), nullable=False),  # where its hashes are kept; empty: nowhere
+    ]
+)
+
+
+def event_order(time: datetime) -> int:
+    """The order of an event that happens at this time, in milliseconds."""
+    return int(time.timestamp() * 1000)
+
+
+def counts_schema(*more: pa.Field) -> pa.Schema:
+    """The counts of a reference, and what else a catalog has to say of one."""
+    return pa.schema([*_COUNTS, *more])
+
+
+class ReferenceCells:
+    """Gathers hashes by kind, and emits cells before any grows too large."""
+
+    def __init__(self, partitions: int, counts: pa.Schema) -> None:
+        self._partitions = partitions
+        self._schema = counts
+        self._limit = flush_threshold(partitions, 8)
+        self._waiting: dict[int, list[Hashes]] = {}
+        self._sized: list[tuple[Hashes, Magnitudes]] = []
+        self._rows = 0
+        self._counts: list[dict[str, object]] = []
+
+    def count(
+        self,
+        item: str,
+        kind: int,
+        sent: int,
+        *,
+        entries: int | None = None,
+        promised: int | None = None,
+        outside: int = 0,
+        pack: str = "",
+        **more: object,
+    ) -> None:
+        """Say of an item what was read of it and how many hashes are emitted: as many as entries where none are given."""
+        self._counts.append(
+            {
+                "item": item,
+                "kind": kind,
+                "promised": promised,
+                "entries": sent if entries is None else entries,
+                "outside": outside,
+                "sent": sent,
+                "pack": pack,
+                **more,
+            }
+        )
+
+    def add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
+        """Take the hashes of one kind."""
+        self._waiting.setdefault(kind, []).append(hashes)
+        yield from self._grown(len(hashes))
+
+    def add_sized(self, hashes: Hashes, magnitudes: Magnitudes) -> Iterator[pa.RecordBatch]:
+        """Take hashes of live objects with their sizes."""
+        self._sized.append((hashes, magnitudes))
+        yield from self._grown(len(hashes))
+
+    def add_events(self, kind: int, hashes: Hashes, order: int) -> Iterator[pa.RecordBatch]:
+        """Emit deletions or restorations that happened at `order`: what happened last to an object decides."""
+        if len(hashes):
+            orders = pa.array(np.full(len(hashes), order, dtype=np.int64))
+            rows = pa.RecordBatch.from_arrays([pa.array(hashes), orders], schema=EVENT_ROWS)
+            yield pack_rows(kind, rows, hashes, self._partitions)
+
+    def flush(self) -> Iterator[pa.RecordBatch]:
+        """Emit all that waits."""
+        for kind, chunks in self._waiting.items():
+            joined = np.concatenate(chunks)
+            if len(joined):
+                yield pack_hashes(kind, joined, self._partitions)
+        if any(len(hashes) for hashes, _ in self._sized):
+            hashes, magnitudes = map(np.concatenate, zip(*self._sized, strict=True))
+            sized = pa.RecordBatch.from_arrays(
+                [pa.array(hashes), pa.array(magnitudes)], schema=SIZED_ROWS
+            )
+            yield pack_rows(LIVE_SIZED, sized, hashes, self._partitions)
+        self._waiting, self._sized, self._rows = {}, [], 0
+        if self._counts:
+            rows = pa.RecordBatch.from_pylist(self._counts, schema=self._schema)
+            # Tasks spread their counts over the partitions.
+            home = sum(len(str(c["item"])) for c in self._counts) % self._partitions
+            yield single_cell(COUNTS, home, rows)
+            self._counts = []
+
+    def _grown(self, rows: int) -> Iterator[pa.RecordBatch]:
+        self._rows += rows
+        if self._rows >= self._limit:
+            yield from self.flush()
