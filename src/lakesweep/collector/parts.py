@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.collector.target import own_name
+from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.tables import UNREADABLE, open_parquet
@@ -92,6 +93,12 @@ def written_parts(
 def parts_told(*told: Sequence[Mapping[str, Any]]) -> list[Part]:
     """The parts that tasks told of, in values of `PARTS`."""
     return [Part(**part) for parts in told for part in parts]
+
+
+def tally_of(parts: Iterable[Part]) -> Tally:
+    """What these parts hold in all."""
+    parts = list(parts)
+    return Tally(sum(part.rows for part in parts), sum(part.bytes for part in parts))
 
 
 def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:

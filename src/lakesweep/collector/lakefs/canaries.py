@@ -86,17 +86,27 @@ def refuse_dead_canaries(
         return
     hashes = hash_addresses(pa.array([c.address for c in canaries], pa.string()))
     for index in np.flatnonzero(np.isin(hashes, dead)):
-        canary = canaries[int(index)]
-        if _is_committed(context, canary, is_judged):
-            continue
-        if _look_up(context, canary.ref, canary.path) != canary:
-            continue
-        raise UnsafeToSweepError(
-            f"{canary.path} at {canary.ref} of {context.name} reads {canary.address}, which came out as not live. "
-            "What is live was not understood, or the server left it out of its list; nothing was deleted. Run again; "
-            "if it happens twice, report it with the run record.",
-            kind="dead-canary",
-        )
+        error = dead_canary(context, canaries[int(index)], is_judged)
+        if error is not None:
+            raise error
+
+
+def dead_canary(
+    context: RunContext,
+    canary: Canary,
+    is_judged: Callable[[BranchId, str], bool] = lambda branch, path: False,
+) -> UnsafeToSweepError | None:
+    """The error of a canary that no reference explains; None where it was judged before, or is read no more."""
+    if _is_committed(context, canary, is_judged):
+        return None
+    if _look_up(context, canary.ref, canary.path) != canary:
+        return None
+    return UnsafeToSweepError(
+        f"{canary.path} at {canary.ref} of {context.name} reads {canary.address}, which came out as not live. "
+        "What is live was not understood, or the server left it out of its list; nothing was deleted. Run again; "
+        "if it happens twice, report it with the run record.",
+        kind="dead-canary",
+    )
 
 
 def _is_committed(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import pyarrow as pa
+
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.canaries import refuse_dead_canaries, take_canaries
+from lakesweep.collector.lakefs.canaries import Canary, dead_canary, take_canaries
 from lakesweep.collector.lakefs.clocks import compare_clocks
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.failed_marks import Attempt, failure_on_record
@@ -27,18 +30,20 @@ from lakesweep.collector.lakefs.reuploads import (
     SplitGarbage,
     find_reuploads,
     split_garbage,
-    tally_of,
 )
 from lakesweep.collector.lakefs.saved import save_for_sweep, save_range_index
-from lakesweep.collector.lakefs.search import Found, Hunt
+from lakesweep.collector.lakefs.search import RepositoryFound, Search
 from lakesweep.collector.lease import Lease
-from lakesweep.collector.parts import Part
+from lakesweep.collector.mark import Found, Garbage, Settled, find_garbage
+from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan, mark_exists, save_plan, write_mark
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.domain.cutoff import Cutoff, decide_cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Totals, Verdict
+from lakesweep.engine.cells import Hashes
 from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.formats.hashing import hash_addresses
 
 logger = logging.getLogger(__name__)
 
@@ -72,42 +77,88 @@ def _mark(
     cutoff = fix_cutoff(context, request, lease)
     now = _reference_time(request, started_at)
     context.engine.begin()
-    canaries = take_canaries(context)
-    live = read_live(context, Roots(request.keep_refs, request.keep_tags), now)
-    run_id = attempt.run_id = RunId(live.staged.run_id)
-    mark_id = MarkId(request.mark_id or run_id)
-    _refuse_used_mark(context, mark_id)
-
-    hunt = Hunt(context, request, live, run_id, cutoff)
-    found = hunt.run(tuple(c.address for c in canaries))
-    refuse_dead_canaries(context, canaries, found.judged.dead_canaries)
-    with context.phases.phase("verify") as step:
-        reuploads = find_reuploads(context, live, found.suspects, SearchedRanges())
-        split = split_garbage(context, reuploads, found.garbage, RunFolder(run_id).verdicts)
-        step.items = len(canaries)
-        step.said = (
-            f"{len(canaries)} canaries live, {tally_of(split.read).objects} re-uploads kept, "
-            f"{tally_of(split.undecided).objects} undecided"
-        )
+    run = _RepositoryMark(context, request, cutoff, now, attempt)
+    garbage = find_garbage(run, context.phases)
 
     with context.phases.phase("plan") as step:
-        totals = found.totals(split)
-        totals.assert_conserved(f"the listing of {context.name}")
-        plan = _write_plan(context, request, run_id, mark_id, cutoff, found, split.garbage, totals)
+        plan = _write_plan(context, request, run.mark_id, cutoff, garbage, run)
         step.items = plan.garbage.objects
         step.said = f"{plan.garbage.objects} objects, {plan.garbage.bytes} bytes"
-    record = _record(context, request, live, plan, found, split, totals, started_at)
+    record = _record(context, request, run, plan, garbage.totals, started_at)
     record = replace(record, phases=tuple(context.phases.done), finished_at=context.clock())
-    save_range_index(
-        context.store, run_id, {r: pack for r, (pack, _) in found.judged.packs.items()}
-    )
-    saved = hunt.saved(found, split.kept)
-    if saved is not None:
-        save_for_sweep(context.store, saved)
+    run.leave_for_the_next()
     _write_report(context, record)
-    context.store.write(RunFolder(run_id).record, encode_record(record))
+    context.store.write(RunFolder(plan.run_id).record, encode_record(record))
     context.phases.saved_record = record
     return Marked(record, plan)
+
+
+class _RepositoryMark:
+    """What a repository answers to a mark, and what the mark learns on its way."""
+
+    live: LiveRead
+    found: RepositoryFound
+    split: SplitGarbage
+    run_id: RunId
+    mark_id: MarkId
+
+    def __init__(
+        self,
+        context: RunContext,
+        request: MarkRequest,
+        cutoff: Cutoff,
+        now: datetime,
+        attempt: Attempt,
+    ) -> None:
+        self._context = context
+        self._request = request
+        self._cutoff = cutoff
+        self._now = now
+        self._attempt = attempt
+        self._canaries: dict[str, list[Canary]] = {}
+
+    @property
+    def name(self) -> str:
+        return self._context.name
+
+    def canaries(self) -> Sequence[str]:
+        for canary in take_canaries(self._context):
+            self._canaries.setdefault(canary.address, []).append(canary)
+        return list(self._canaries)
+
+    def hash_names(self, names: Sequence[str]) -> Hashes:
+        return hash_addresses(pa.array(names, pa.string()))
+
+    def dead_canary(self, name: str) -> UnsafeToSweepError | None:
+        errors = (dead_canary(self._context, canary) for canary in self._canaries[name])
+        return next(filter(None, errors), None)
+
+    def search(self, canaries: Sequence[str]) -> RepositoryFound:
+        """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
+        request = self._request
+        roots = Roots(request.keep_refs, request.keep_tags)
+        self.live = read_live(self._context, roots, self._now)
+        self.run_id = self._attempt.run_id = RunId(self.live.staged.run_id)
+        self.mark_id = MarkId(request.mark_id or self.run_id)
+        _refuse_used_mark(self._context, self.mark_id)
+        self._search = Search(self._context, request, self.live, self.run_id, self._cutoff)
+        self.found = self._search.run(canaries)
+        return self.found
+
+    def settle(self, found: Found) -> Settled:
+        """Staged re-uploads that a real server does not list are live; what can't be looked up is kept."""
+        reuploads = find_reuploads(self._context, self.live, self.found.suspects, SearchedRanges())
+        folder = RunFolder(self.run_id).verdicts
+        self.split = split_garbage(self._context, reuploads, found.garbage, folder)
+        return Settled(self.split.garbage, self.split.read, self.split.undecided)
+
+    def leave_for_the_next(self) -> None:
+        """What the next run may build on: where the hashes of ranges are, and what is young or undecided."""
+        store, packs = self._context.store, self.found.judged.packs
+        save_range_index(store, self.run_id, {r: pack for r, (pack, _) in packs.items()})
+        saved = self._search.saved(self.found, self.split.kept)
+        if saved is not None:
+            save_for_sweep(store, saved)
 
 
 def refuse_blind_listing(context: RunContext, what: What) -> None:
@@ -156,35 +207,26 @@ def _reference_time(request: MarkRequest, started_at: datetime) -> datetime:
 def _write_plan(
     context: RunContext,
     request: MarkRequest,
-    run_id: RunId,
     mark_id: MarkId,
     cutoff: Cutoff,
-    found: Found,
-    garbage: list[Part],
-    totals: Totals,
+    garbage: Garbage,
+    run: _RepositoryMark,
 ) -> Plan:
-    tally = Tally(sum(p.rows for p in garbage), sum(p.bytes for p in garbage))
-    live = totals.live if totals.listed.objects else found.judged.live
-    files = write_mark(context.store, mark_id, garbage)
-    if totals.listed.objects and tally != totals.garbage:
-        raise UnsafeToSweepError(
-            f"{totals.garbage} of {context.name} are garbage, but {tally} are in the plan. Nothing was deleted. Run again.",
-            kind="not-conserved",
-        )
+    is_full = garbage.found.listed is not None
     plan = Plan(
         repository=context.name,
         namespace=context.store.root.uri,
-        run_id=run_id,
+        run_id=run.run_id,
         mark_id=mark_id,
         what=request.what.value,
         cutoff=cutoff.at,
-        live=live,
-        garbage=tally,
+        live=garbage.totals.live if is_full else garbage.found.judged.live,
+        garbage=garbage.tally,
         keep_refs=request.keep_refs,
         keep_tags=request.keep_tags,
         min_age_seconds=cutoff.min_age.total_seconds(),
         is_min_age_lowered=cutoff.is_lowered,
-        files=files,
+        files=write_mark(context.store, mark_id, garbage.settled.garbage),
     )
     save_plan(context.store, plan)
     return plan
@@ -193,26 +235,24 @@ def _write_plan(
 def _record(
     context: RunContext,
     request: MarkRequest,
-    live: LiveRead,
+    run: _RepositoryMark,
     plan: Plan,
-    found: Found,
-    split: SplitGarbage,
     totals: Totals,
     started_at: datetime,
 ) -> RunRecord:
-    tallies = found.judged.tallies
+    live, found, split = run.live, run.found, run.split
+    tallies, is_full = found.judged.tallies, found.listed is not None
     old, old_expired = (found.dated.get(v, Tally()) for v in (dating.OLD, dating.EXPIRED))
     counted = {
-        "listed": found.listed.listed if found.listed else Tally(),
-        "live": totals.live if totals.listed.objects else tallies[Verdict.LIVE],
+        "listed": found.listing.listed if found.listing else Tally(),
+        "live": totals.live if is_full else tallies[Verdict.LIVE],
         "young": tallies[Verdict.YOUNG] + found.dated.get(dating.YOUNG, Tally()),
-        "protected": (found.listed.protected if found.listed else Tally())
-        + tallies[Verdict.PROTECTED],
+        "protected": found.never_candidates + tallies[Verdict.PROTECTED],
         "undecided": tally_of(split.undecided),
         "garbage": plan.garbage,
         "expired": tallies[Verdict.EXPIRED] + old_expired,
         "unreferenced": totals.unreferenced
-        if totals.listed.objects
+        if is_full
         else tallies[Verdict.UNREFERENCED] + old - tally_of(split.kept),
     }
     rules = live.rules
@@ -257,7 +297,7 @@ def _status(plan: Plan, split: SplitGarbage) -> RunStatus:
     return RunStatus.UNDECIDED if split.undecided else RunStatus.NOTHING_TO_DO
 
 
-def _last_slice(found: Found) -> str:
+def _last_slice(found: RepositoryFound) -> str:
     if found.slices is None or not found.slices.slices:
         return ""
     return found.slices.slices[-1].rstrip("/").rsplit("/", 1)[-1]

@@ -41,9 +41,8 @@ from lakesweep.collector.lakefs.reupload_lookups import (
     requests_in,
     split_parts,
 )
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
-from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, chunked, tasks_for
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 
@@ -234,11 +233,6 @@ def undecided_notes(undecided: Sequence[Part], reasons: Sequence[str]) -> tuple[
         return ()
     said = f"kept, undecided: {tally_of(undecided)} may be staged re-uploads that the server does not list"
     return tuple(f"{said}; {reason}" for reason in reasons)
-
-
-def tally_of(parts: Sequence[Part]) -> Tally:
-    """What these parts hold in all."""
-    return Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts))
 
 
 def split_garbage(

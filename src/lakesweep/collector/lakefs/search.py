@@ -1,9 +1,10 @@
-"""The hunt for garbage: which candidates to look at, against which references, in a clean or an optimised run."""
+"""The search for garbage in a repository: which candidates, against which references, in a clean or an optimised run."""
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 
@@ -19,7 +20,6 @@ from lakesweep.collector.lakefs.live import LiveRead
 from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder, RunId
 from lakesweep.collector.lakefs.references import AddressList, Reference
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
-from lakesweep.collector.lakefs.reuploads import SplitGarbage, tally_of
 from lakesweep.collector.lakefs.saved import (
     NotUsable,
     SavedRun,
@@ -28,10 +28,11 @@ from lakesweep.collector.lakefs.saved import (
     load_saved_run,
 )
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
+from lakesweep.collector.mark import Found
 from lakesweep.collector.parts import Part, parts_told
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
-from lakesweep.domain.verdicts import Tally, Totals, Verdict
+from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
 
@@ -43,47 +44,29 @@ _LINK_MARGIN = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the hunt brought in."""
+class RepositoryFound(Found):
+    """What a search brought in, and how."""
 
-    flow: Flow
-    listed: Listed | None
-    slices: Slices | None
     judged: RepositoryJudged
-    garbage: list[Part]
-    young: list[Part]
-    dated: dict[str, Tally]
-    suspects: Suspects
-    notes: tuple[str, ...]
+    flow: Flow = Flow.CLEAN
+    listing: Listed | None = None
+    slices: Slices | None = None
+    young: tuple[Part, ...] = ()
+    dated: Mapping[str, Tally] = field(default_factory=dict)  # candidates that came without an age
+    suspects: Suspects = field(default_factory=Suspects)
+    notes: tuple[str, ...] = ()
 
     @property
     def protected_names(self) -> dict[str, list[str]]:
         """A few names for each reason to protect."""
-        names = dict(self.listed.examples) if self.listed else {}
+        names = dict(self.listing.examples) if self.listing else {}
         if self.judged.foreign_at_root:
             reason = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
             names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
         return names
 
-    def totals(self, split: SplitGarbage) -> Totals:
-        """The account of every listed object. Candidates that no listing brought are no part of it."""
-        if self.listed is None or self.flow is Flow.OPTIMIZED:
-            return Totals()
-        t = self.judged.tallies
-        expired, unreferenced = t[Verdict.EXPIRED], t[Verdict.UNREFERENCED]
-        read, undecided = tally_of(split.read), tally_of(split.undecided)
-        return Totals(
-            listed=self.listed.listed,
-            live=t[Verdict.LIVE] + read,
-            young=t[Verdict.YOUNG],
-            protected=self.listed.protected + t[Verdict.PROTECTED],
-            expired=expired,
-            unreferenced=unreferenced - read - undecided,
-            undecided=undecided,
-        )
 
-
-class Hunt:
+class Search:
     """One search for garbage: which candidates, against which references."""
 
     def __init__(
@@ -101,7 +84,7 @@ class Hunt:
         self._cutoff = cutoff
         self._flow, self._previous, self._notes = self._decide_flow(request)
 
-    def run(self, canaries: tuple[str, ...]) -> Found:
+    def run(self, canaries: Sequence[str]) -> RepositoryFound:
         """List, judge, and look up the age of what came without one."""
         context, live, what = self._context, self._live, self._what
         listed, slices = self._list()
@@ -119,7 +102,7 @@ class Hunt:
             # A full listing tells the sizes of what is live; else commits do.
             is_measured=what is What.COMMITTED or self._flow is Flow.OPTIMIZED,
         )
-        more: list[Reference] = [AddressList("canaries", canaries, CANARY)]
+        more: list[Reference] = [AddressList("canaries", tuple(canaries), CANARY)]
         since = event_order(self._cutoff.at)
         more += [
             e
@@ -145,19 +128,23 @@ class Hunt:
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
         dated, old, young, suspects = self._date(judged.undated)
-        return Found(
-            flow=self._flow,
-            listed=listed,
-            slices=slices,
+        # Without a full listing there is nothing that the verdicts must account for.
+        is_full = listed is not None and self._flow is not Flow.OPTIMIZED
+        return RepositoryFound(
             judged=judged,
             garbage=[*judged.garbage, *old],
-            young=[*judged.young, *young],
+            listed=listed.listed if listed is not None and is_full else None,
+            never_candidates=listed.protected if listed is not None else Tally(),
+            flow=self._flow,
+            listing=listed,
+            slices=slices,
+            young=(*judged.young, *young),
             dated=dated,
             suspects=judged.suspects | suspects,
             notes=self._notes,
         )
 
-    def saved(self, found: Found, kept: list[Part]) -> SavedRun | None:
+    def saved(self, found: RepositoryFound, kept: list[Part]) -> SavedRun | None:
         """What the next run may build on once this one is swept; a run over committed data leaves nothing."""
         if found.slices is None:
             return None

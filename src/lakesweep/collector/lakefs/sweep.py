@@ -18,7 +18,7 @@ from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
 from lakesweep.collector.lakefs.failed_marks import refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, RunId, events_folder, mark_folder
 from lakesweep.collector.lakefs.request import SweepRequest
-from lakesweep.collector.lakefs.reuploads import tally_of, undecided_notes
+from lakesweep.collector.lakefs.reuploads import undecided_notes
 from lakesweep.collector.lakefs.saved import carry_on
 from lakesweep.collector.lakefs.verification import Authorised, KeptRows, verify_plan
 from lakesweep.collector.lease import Lease
@@ -29,7 +29,7 @@ from lakesweep.collector.ledger.deleting import (
     chunks_of,
     delete_chunks,
 )
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.plan import Plan, is_untouched
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record, encode_record
 from lakesweep.collector.slow_rereads import LAKEFS_ADVICE, too_slow

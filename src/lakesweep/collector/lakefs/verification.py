@@ -31,10 +31,9 @@ from lakesweep.collector.lakefs.reuploads import (
     SearchedRanges,
     find_reuploads,
     split_garbage,
-    tally_of,
 )
 from lakesweep.collector.lakefs.saved import event_files, load_range_index, save_range_index
-from lakesweep.collector.parts import Part, parts_told
+from lakesweep.collector.parts import Part, parts_told, tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.domain.commits import BranchId, MetaRangeId
 from lakesweep.domain.verdicts import Source, Tally, Verdict

@@ -1,0 +1,136 @@
+"""Mark: find the garbage and prove the numbers. Nothing is deleted here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from lakesweep.collector.judge.meeting import Judged
+from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.phases import Phases
+from lakesweep.domain.verdicts import Tally, Totals, Verdict
+from lakesweep.engine.cells import Hashes
+from lakesweep.errors import LakesweepError, UnsafeToSweepError
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search brought in: verdicts on all candidates, and what the listing saw where one brought them all."""
+
+    judged: Judged
+    garbage: list[Part]
+    listed: Tally | None = (
+        None  # None: candidates came from elsewhere, and no listing accounts for them
+    )
+    never_candidates: Tally = field(
+        default_factory=Tally
+    )  # of the listing: protected before anything was judged
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Garbage after the catalog's second thoughts, which may keep more and never less."""
+
+    garbage: list[Part]
+    live: list[Part] = field(default_factory=list)  # turned out to be read
+    undecided: list[Part] = field(default_factory=list)  # nobody could find out
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """What may be planned, with the account of everything that was looked at."""
+
+    found: Found
+    settled: Settled
+    totals: Totals
+
+    @property
+    def tally(self) -> Tally:
+        """What a plan names."""
+        return tally_of(self.settled.garbage)
+
+
+class MarkedCatalog(Protocol):
+    """A catalog in which garbage is looked for. One object serves one mark."""
+
+    @property
+    def name(self) -> str:
+        """As messages name it."""
+        ...
+
+    def canaries(self) -> Sequence[str]:
+        """Names of objects that are live now, taken by another road than the references; before anything is read."""
+        ...
+
+    def hash_names(self, names: Sequence[str]) -> Hashes:
+        """Hashes of such names, as references have them."""
+        ...
+
+    def dead_canary(self, name: str) -> LakesweepError | None:
+        """The error of a canary that no reference explains; None where it is not live any more."""
+        ...
+
+    def search(self, canaries: Sequence[str]) -> Found:
+        """Read what is live, list what is there, judge the one by the other, with the canaries among the references."""
+        ...
+
+    def settle(self, found: Found) -> Settled:
+        """Refuse what must not be believed; take out of the garbage what must stay after all."""
+        ...
+
+
+def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
+    """Search, and believe nothing that does not add up.
+
+    Raises:
+        UnsafeToSweepError: doubt about what is live, or about a number.
+    """
+    canaries = catalog.canaries()
+    found = catalog.search(canaries)
+    with phases.phase("verify") as step:
+        _refuse_dead_canaries(catalog, canaries, found.judged.dead_canaries)
+        settled = catalog.settle(found)
+        step.items = len(canaries)
+        step.said = (
+            f"{len(canaries)} canaries live, {tally_of(settled.live).objects} kept after all, "
+            f"{tally_of(settled.undecided).objects} undecided"
+        )
+    totals = _totals(found, settled)
+    totals.assert_conserved(f"the listing of {catalog.name}")
+    if found.listed is not None and tally_of(settled.garbage) != totals.garbage:
+        raise UnsafeToSweepError(
+            f"{totals.garbage} of {catalog.name} are garbage, but {tally_of(settled.garbage)} are in the plan. "
+            "Nothing was deleted. Run again.",
+            kind="not-conserved",
+        )
+    return Garbage(found, settled, totals)
+
+
+def _refuse_dead_canaries(catalog: MarkedCatalog, canaries: Sequence[str], dead: Hashes) -> None:
+    """They catch what no count can: names that the collector spells otherwise than the catalog does, or a list cut short."""
+    if not len(dead) or not canaries:
+        return
+    for number in np.flatnonzero(np.isin(catalog.hash_names(canaries), dead)):
+        error = catalog.dead_canary(canaries[int(number)])
+        if error is not None:
+            raise error
+
+
+def _totals(found: Found, settled: Settled) -> Totals:
+    """The account of every listed object. Candidates that no listing brought are no part of it."""
+    if found.listed is None:
+        return Totals()
+    tallies = found.judged.tallies
+    live, undecided = tally_of(settled.live), tally_of(settled.undecided)
+    return Totals(
+        listed=found.listed,
+        live=tallies[Verdict.LIVE] + live,
+        young=tallies[Verdict.YOUNG],
+        protected=found.never_candidates + tallies[Verdict.PROTECTED],
+        expired=tallies[Verdict.EXPIRED],
+        unreferenced=tallies[Verdict.UNREFERENCED] - live - undecided,
+        undecided=undecided,
+    )
