@@ -1,9 +1,16 @@
-"""Commit records in the ref store."""
+"""Commit records in the ref store.
+
+A commit is stored before anything points at it, and a request that others outran leaves one that nothing ever will. Its
+maker takes it away again, by compare-and-delete of the very bytes it wrote. So a record that somebody else relies on is
+*held* first: its maker's name is taken out of it. Only a server that dies between the two leaves a record behind.
+"""
 
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
@@ -28,6 +35,7 @@ class Commits:
     def __init__(self, context: LakeContext) -> None:
         self._context = context
         self._cache: SizedCache[Commit] = SizedCache(_CACHED_COMMITS)
+        self._maker = uuid.uuid4().hex
 
     def get(self, repository: Repository, commit_id: CommitId) -> Commit:
         """The commit; `MissingError` (`commit-not-found`)."""
@@ -35,16 +43,30 @@ class Commits:
         def read() -> tuple[Commit, int]:
             found = self._context.kv.get(partition_of(repository), _key(commit_id))
             if found is None:
-                raise MissingError(
-                    f"repository {repository.id} has no commit {commit_id}", kind="commit-not-found"
-                )
+                raise _missing(repository, commit_id)
             return _decode(found), 1
 
         return self._cache.get((partition_of(repository), commit_id), read)
 
     def put(self, repository: Repository, commit: Commit) -> None:
-        """Write the record. Its id names its content, so whoever wrote it before wrote the same."""
+        """Write the record for good. Its id names its content, so whoever wrote it before wrote the same."""
         self._context.kv.set(partition_of(repository), _key(commit.id), _encode(commit))
+
+    def hold(self, repository: Repository, commit_id: CommitId) -> None:
+        """See to it that the record stays, before a ref or another commit names it; `MissingError` when it is gone."""
+        partition, key = partition_of(repository), _key(commit_id)
+        while True:
+            raw = self._context.kv.get(partition, key)
+            if raw is None:
+                raise _missing(repository, commit_id)
+            held = _encode(_decode(raw))
+            if raw == held or self._context.kv.set_if(partition, key, held, raw):
+                return
+
+    def remove_lost(self, repository: Repository, commit: Commit) -> None:
+        """Remove a commit that this process made and nothing points at; one that somebody holds stays."""
+        raw = _encode(commit, self._maker)
+        self._context.kv.delete_if(partition_of(repository), _key(commit.id), raw)
 
     def make(
         self,
@@ -57,7 +79,9 @@ class Commits:
         parents: Sequence[Commit],
         metadata: Mapping[str, str],
     ) -> Commit:
-        """A new commit, stored; nothing points at it yet."""
+        """A new commit, stored; nothing points at it yet. All parents but the main one, a branch's head, are held."""
+        for parent in parents[1:]:
+            self.hold(repository, parent.id)
         parent_ids = tuple(parent.id for parent in parents)
         commit = Commit(
             id=compute_commit_id(
@@ -76,7 +100,12 @@ class Commits:
             metadata=dict(metadata),
             generation=max((parent.generation for parent in parents), default=0) + 1,
         )
-        self.put(repository, commit)
+        raw = _encode(commit, self._maker)
+        while not self._context.kv.set_if(partition_of(repository), _key(commit.id), raw, None):
+            # Somebody made the very same commit. Both rely on the record, so neither may remove it.
+            with suppress(MissingError):
+                self.hold(repository, commit.id)
+                break
         return commit
 
     def all(self, repository: Repository) -> Iterator[Commit]:
@@ -111,7 +140,7 @@ class Commits:
                 kind="wrong-commit-id",
             )
         for parent in commit.parents:
-            self.get(repository, parent)
+            self.hold(repository, parent)
         self.put(repository, commit)
 
 
@@ -119,7 +148,13 @@ def _key(commit_id: CommitId) -> bytes:
     return _PREFIX + commit_id.encode()
 
 
-def _encode(commit: Commit) -> bytes:
+def _missing(repository: Repository, commit_id: CommitId) -> MissingError:
+    return MissingError(
+        f"repository {repository.id} has no commit {commit_id}", kind="commit-not-found"
+    )
+
+
+def _encode(commit: Commit, maker: str = "") -> bytes:
     return encode_record(
         {
             "id": commit.id,
@@ -131,6 +166,7 @@ def _encode(commit: Commit) -> bytes:
             "metadata": dict(commit.metadata),
             "version": commit.version,
             "generation": commit.generation,
+            **({"maker": maker} if maker else {}),
         }
     )
 

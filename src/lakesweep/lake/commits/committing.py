@@ -98,6 +98,7 @@ class Committing:
             )
             if self._move_head(repository, record, commit):
                 return commit
+            self._commits.remove_lost(repository, commit)
             record = self._branches.read(repository, branch_id)
         raise too_many_tries(repository, branch_id, "what was staged is staged still")
 
@@ -145,9 +146,15 @@ class Committing:
             )
 
     def advance(self, repository: Repository, record: BranchRecord, commit: Commit) -> bool:
-        """Move the head to a commit whose main parent it is, if the branch is as it was read; staging stays as it is."""
+        """Move the head to a commit whose main parent it is, if the branch is as it was read; staging stays as it is.
+
+        Otherwise the commit is removed: nothing will ever point at it.
+        """
         head = replace(record.head, commit_id=commit.id)
-        return self._branches.replace(repository, record, head) is not None
+        if self._branches.replace(repository, record, head) is None:
+            self._commits.remove_lost(repository, commit)
+            return False
+        return True
 
     def _lay_over(
         self, repository: Repository, record: BranchRecord, parent: Commit

@@ -75,12 +75,18 @@ class Refs:
         self, repository: Repository, branch_id: str, source_ref: str, *, is_hidden: bool = False
     ) -> BranchHead:
         """A branch at the commit that `source_ref` means; staged changes of the source stay there."""
-        source = self.resolve(repository, source_ref)
-        return self._branches.create(repository, branch_id, source.commit_id, is_hidden=is_hidden)
+        commit_id = self.resolve_to_point_at(repository, source_ref)
+        return self._branches.create(repository, branch_id, commit_id, is_hidden=is_hidden)
 
     def create_tag(self, repository: Repository, tag_id: str, ref: str) -> Tag:
         """A name for the commit that `ref` means; `ConflictError` (`tag-exists`)."""
-        return self._tags.create(repository, tag_id, self.resolve(repository, ref).commit_id)
+        return self._tags.create(repository, tag_id, self.resolve_to_point_at(repository, ref))
+
+    def resolve_to_point_at(self, repository: Repository, ref: str) -> CommitId:
+        """The commit that `ref` means, which stays from now on whoever made it."""
+        commit_id = self.resolve(repository, ref).commit_id
+        self._commits.hold(repository, commit_id)
+        return commit_id
 
     def commit(self, repository: Repository, ref: str) -> Commit:
         """The commit that a ref expression means."""

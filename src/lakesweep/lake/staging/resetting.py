@@ -65,7 +65,7 @@ class Resetting:
         """Move the head. The head that is left stands in the log before it is left."""
         for _ in range(MAX_TRIES):
             record = self._branches.read(repository, branch_id)
-            commit_id = self._refs.resolve(repository, ref).commit_id
+            commit_id = self._refs.resolve_to_point_at(repository, ref)
             if any(self._context.kv.page(token, limit=1) for token in record.head.sealed_tokens):
                 raise DirtyBranchError(
                     f"branch {branch_id!r} of {repository.id} has a commit under way or left half-way;"
