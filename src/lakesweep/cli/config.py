@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from lakesweep.cli.options import with_settings
 from lakesweep.cli.render import print_json, print_table
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["config_app"]
 

@@ -27,7 +27,7 @@ _PERSON = "demo"
 
 
 class StoryClock:
-    """So many days behind the machine's clock."""
+    """A clock that stands a number of days behind the machine's."""
 
     def __init__(self, days_ago: float) -> None:
         self._behind = timedelta(days=days_ago)

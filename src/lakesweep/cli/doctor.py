@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import on_spark, start_engine
 from lakesweep.errors import StorageError
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from lakesweep.collector.lakefs.doctor import Check
-    from lakesweep.settings.values import Settings
 
 __all__ = ["doctor"]
 
@@ -42,22 +43,8 @@ def doctor(repo: Repo, *, settings: Settings) -> None:
                 print_text(_line(check))
     wrong = [check.name for check in checks if check.verdict is Verdict.WRONG]
     if is_json:
-        print_json(
-            {
-                "schema": "lakesweep.doctor/1",
-                "repository": context.name,
-                "fit": not wrong,
-                "checks": [
-                    {
-                        "name": check.name,
-                        "verdict": check.verdict.value,
-                        "found": check.found,
-                        "advice": check.advice,
-                    }
-                    for check in checks
-                ],
-            }
-        )
+        head = {"schema": "lakesweep.doctor/1", "repository": context.name, "fit": not wrong}
+        print_json({**head, "checks": [asdict(check) for check in checks]})
     if wrong:
         raise StorageError(
             f"A run on {context.name} could not work: {', '.join(wrong)}. Nothing was deleted.",

@@ -12,11 +12,11 @@ import typer
 from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packages
 from lakesweep.cli.options import with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from lakesweep.lake.users.credentials import CredentialStore
     from lakesweep.lake.values import Credentials
-    from lakesweep.settings.values import Settings
 
 __all__ = ["keys_app"]
 

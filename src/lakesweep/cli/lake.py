@@ -11,10 +11,10 @@ import typer
 from lakesweep.cli.lake_options import LakeData, lake_packages
 from lakesweep.cli.options import with_settings
 from lakesweep.cli.render import print_json, print_text
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from lakesweep.lake.backup import LakeCopy
-    from lakesweep.settings.values import Settings
 
 __all__ = ["lake_app"]
 

@@ -110,13 +110,13 @@ def guarded(command: Callable[[], object]) -> int:
     except LakesweepError as error:
         unexpected = _unexpected_in(error)
         if unexpected is not None:
-            _tell_traceback(unexpected)
-        _tell(f"lakesweep: {error.message}")
+            _print_traceback(unexpected)
+        _print_error(f"lakesweep: {error.message}")
         if unexpected is not None:
-            _tell_what_to_report()
+            _print_report_request()
         return error.exit_status
     except _WrongUse as error:
-        _tell_wrong_use(error)
+        _print_wrong_use(error)
         return _WRONG_USE
     except (KeyboardInterrupt, typer.Abort):
         status = _INTERRUPTED
@@ -127,12 +127,12 @@ def guarded(command: Callable[[], object]) -> int:
             return _without_reader()
         raise
     except BaseException as error:  # noqa: BLE001 (the last stop; a panic inside a library is no Exception)
-        _tell_traceback(error)
-        _tell(f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}")
-        _tell_what_to_report()
+        _print_traceback(error)
+        _print_error(f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}")
+        _print_report_request()
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
-        _tell(
+        _print_error(
             "lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on; on a live set of "
             "Nessie, the same `lakesweep nessie` command."
         )
@@ -157,15 +157,15 @@ def _leave(status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _tell_wrong_use(error: Exception) -> None:
+def _print_wrong_use(error: Exception) -> None:
     message = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if message.startswith("Usage:"):  # a group without a command, answered with its help
-        _tell(message)
+        _print_error(message)
     elif context is not None:
-        _tell(f"lakesweep: {message}\nTry: {context.command_path} --help")
+        _print_error(f"lakesweep: {message}\nTry: {context.command_path} --help")
     else:
-        _tell(f"lakesweep: {message}")
+        _print_error(f"lakesweep: {message}")
 
 
 def _unexpected_in(error: LakesweepError) -> UnexpectedError | None:
@@ -176,18 +176,18 @@ def _unexpected_in(error: LakesweepError) -> UnexpectedError | None:
     return cause
 
 
-def _tell_traceback(error: BaseException) -> None:
-    _tell("".join(traceback.format_exception(error)).rstrip())
+def _print_traceback(error: BaseException) -> None:
+    _print_error("".join(traceback.format_exception(error)).rstrip())
 
 
-def _tell_what_to_report() -> None:
+def _print_report_request() -> None:
     versions = ", ".join(f"{part} {number}" for part, number in installed_versions().items())
-    _tell(
+    _print_error(
         "Nothing more was done after it. Please report the lines above (secrets are masked; object names are not), "
         f"the command, and: {versions}.\n"
         "If a sweep was under way, `lakesweep runs show` says how far it came."
     )
 
 
-def _tell(text: str) -> None:
-    print(known_secrets.mask(text), file=sys.stderr)  # noqa: T201 (talk goes to stderr)
+def _print_error(text: str) -> None:
+    print(known_secrets.mask(text), file=sys.stderr)  # noqa: T201 (it goes to stderr)

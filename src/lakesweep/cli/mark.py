@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.options import Region, Repo, with_settings
 from lakesweep.cli.running import PendingRun, on_spark, refuse_switched_off, run_and_show
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["mark"]
 

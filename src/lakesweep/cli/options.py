@@ -74,7 +74,7 @@ def with_settings(*wanted: str) -> Callable[[Command], Command]:
     assert not unknown, f"no setting and no group of settings: {unknown}"
 
     def decorate(command: Command) -> Command:
-        hints = get_type_hints(command, localns={"Settings": object}, include_extras=True)
+        hints = get_type_hints(command, include_extras=True)
         own = [
             parameter.replace(annotation=hints[name])
             for name, parameter in inspect.signature(command).parameters.items()

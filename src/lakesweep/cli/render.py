@@ -9,12 +9,18 @@ import typer
 
 from lakesweep.secrets import known_secrets
 
-__all__ = ["print_json", "print_json_parts", "print_table", "print_text"]
+__all__ = ["print_json", "print_json_parts", "print_lines", "print_table", "print_text"]
 
 
 def print_text(text: str) -> None:
     """A result for people."""
     typer.echo(known_secrets.mask(text))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """A result for people, line by line; there may be millions."""
+    for line in lines:
+        print_text(line)
 
 
 def print_json(value: object) -> None:

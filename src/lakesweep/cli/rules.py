@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,10 +14,11 @@ import typer
 from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.errors import ConfigError
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
+    from lakesweep.catalogs.lakefs.client import LakeFSClient
     from lakesweep.domain.rules import RetentionRules
-    from lakesweep.settings.values import Settings
 
 __all__ = ["rules_app"]
 
@@ -37,24 +40,18 @@ def rules() -> None:
 @with_settings("server", "output")
 def show(repo: Repo, *, settings: Settings) -> None:
     """Print the rules. As JSON it is what `rules set` reads; null when there are none."""
-    from lakesweep.collector.lakefs.context import repository_name
-    from lakesweep.collector.lakefs.opening import open_client
-
-    with open_client(settings) as client:
-        _show(settings, client.rules(repository_name(repo)))
+    with _opened(settings, repo) as (client, name):
+        _show(settings, client.rules(name))
 
 
 @rules_app.command("set")
 @with_settings("server", "output")
 def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
     """Set the rules from JSON: {"default_retention_days": 21, "branches": [{"branch_id": "main", "retention_days": 28}]}."""
-    from lakesweep.collector.lakefs.context import repository_name
-    from lakesweep.collector.lakefs.opening import open_client
     from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules
 
-    name = repository_name(repo)
     wanted = parse_rules(_read(file), "stdin" if file == "-" else file)
-    with open_client(settings) as client:
+    with _opened(settings, repo) as (client, name):
         for warning in change_rules(client, name, wanted):
             logger.warning("repo#%s %s", name, warning)
     _show(settings, wanted)
@@ -64,12 +61,20 @@ def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
 @with_settings("server", "output")
 def clear(repo: Repo, *, settings: Settings) -> None:
     """Remove the rules: nothing expires any more."""
+    with _opened(settings, repo) as (client, name):
+        client.delete_rules(name)
+    _show(settings, None)
+
+
+@contextmanager
+def _opened(settings: Settings, repo: str) -> Iterator[tuple[LakeFSClient, str]]:
+    """The server's client and the repository's name."""
     from lakesweep.collector.lakefs.context import repository_name
     from lakesweep.collector.lakefs.opening import open_client
 
+    name = repository_name(repo)
     with open_client(settings) as client:
-        client.delete_rules(repository_name(repo))
-    _show(settings, None)
+        yield client, name
 
 
 def _read(file: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("NESSIE", "PendingRun", "failure_shown", "on_spark", "opened_run", "pending_nessie_run"),
-    *("refuse_switched_off", "run_and_show", "show_record", "shown_bars", "start_engine"),
+    *("refuse_switched_off", "run_and_show", "show_record", "progress_bars", "start_engine"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -74,7 +74,7 @@ def run_and_show(
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
-    bars = shown_bars(settings.output)
+    bars = progress_bars(settings.output)
     with (
         failure_shown(settings.output, pending),
         LateEngine(lambda: start_engine(settings, pending.phases)) as engine,
@@ -167,7 +167,7 @@ def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool =
             )
 
 
-def shown_bars(output: OutputSettings) -> Progress | None:
+def progress_bars(output: OutputSettings) -> Progress | None:
     """Bars where somebody looks on; None leaves one log line for each phase."""
     if not output.show_progress or not sys.stderr.isatty():
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,9 +10,7 @@ from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_table, print_text
 from lakesweep.cli.running import PendingRun, on_spark, opened_run, run_and_show, show_record
 from lakesweep.cli.runs_prune import prune
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["runs_app"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from lakesweep.cli.options import Repo, with_settings
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.cli.running import opened_run
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["prune"]
 

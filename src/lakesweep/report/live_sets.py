@@ -11,15 +11,8 @@ from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.domain.live_sets import ContentReference, DeferredFile, LiveSet, MarkFacts
 
 __all__ = [
-    "content_lines",
-    "deferred_json",
-    "deferred_lines",
-    "live_set_json",
-    "live_set_lines",
-    "live_set_table",
-    "mark_facts_json",
-    "mark_facts_lines",
-    "reference_json",
+    *("content_lines", "deferred_json", "deferred_lines", "live_set_json", "live_set_lines"),
+    *("live_set_table", "mark_facts_json", "mark_facts_lines", "reference_json"),
 ]
 
 _SET = "{:<36}  {:<22}  {:<25} {:<25} {:<25} {:<25} {}"
@@ -27,6 +20,7 @@ _LABELLED = "{:<18} {}"
 _REFERENCE = "    {:<15} {:<64} {:<50} {:<20} {}"
 _FILE = "{:<35} {:<60} {}"
 _END = "End of listing."
+_TIMES = ("created", "identify_finished", "expire_started", "expire_finished")
 
 
 def live_set_table(sets: Iterable[LiveSet], zone_name: str, zone: tzinfo) -> Iterator[str]:
@@ -37,13 +31,7 @@ def live_set_table(sets: Iterable[LiveSet], zone_name: str, zone: tzinfo) -> Ite
         "Error",
     ).rstrip()
     for live_set in sets:
-        times = (
-            live_set.created,
-            live_set.identify_finished,
-            live_set.expire_started,
-            live_set.expire_finished,
-        )
-        shown = (_local(time, zone) for time in times)
+        shown = (_local(getattr(live_set, name), zone) for name in _TIMES)
         # One line for each set, however many the message has.
         error = " ".join((live_set.error_message or "").split())
         yield _SET.format(live_set.id, live_set.status.value, *shown, error).rstrip()
@@ -147,10 +135,7 @@ def live_set_json(live_set: LiveSet) -> dict[str, object]:
     return {
         "live_set_id": live_set.id,
         "status": live_set.status.value,
-        "created": _utc(live_set.created),
-        "identify_finished": _utc(live_set.identify_finished),
-        "expire_started": _utc(live_set.expire_started),
-        "expire_finished": _utc(live_set.expire_finished),
+        **{name: _utc(getattr(live_set, name)) for name in _TIMES},
         "error": live_set.error_message,
     }
 

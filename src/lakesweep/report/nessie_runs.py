@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakesweep.collector.record import RunRecord, RunStatus
-from lakesweep.report.text import details, tree, whole_seconds
+from lakesweep.report.text import STATUS_WORDS, details, head, tree, whole_seconds
 
 __all__ = ["DEFERRED_DELETES", "nessie_run_text"]
 
 # The flow of a run that deletes what an earlier one recorded.
 DEFERRED_DELETES = "deferred-deletes"
 
-_STATUS_WORDS = {
-    RunStatus.MARKED: "recorded for a later delete; nothing was deleted",
-    RunStatus.SWEPT: "swept to the end",
-    RunStatus.PARTLY_SWEPT: "partly swept",
-    RunStatus.NOTHING_TO_DO: "nothing to do",
-    RunStatus.REFUSED: "refused; nothing was deleted",
-    RunStatus.FAILED: "failed; nothing was deleted",
+_STATUS_WORDS = STATUS_WORDS | {
+    RunStatus.MARKED: "recorded for a later delete; nothing was deleted"
 }
 _LISTED = (
     ("live", "needed by a live content"),
@@ -37,24 +32,19 @@ _SWEPT = (
 
 def nessie_run_text(record: RunRecord) -> str:
     """The whole record for a person."""
-    parts = [_head(record), *_numbers(record), *details(record)]
-    return "\n\n".join(part for part in parts if part)
-
-
-def _head(record: RunRecord) -> str:
-    rows = [("catalog", record.repository), ("live set", record.mark_id)]
-    rows.append(("status", _STATUS_WORDS.get(record.status, record.status.value)))
-    if record.reason:
-        rows.append(("reason", record.reason))
-    if record.plan_id:
-        rows.append(("plan", record.plan_id))
-    rows += [("policy", f"{pattern} = {policy}") for pattern, policy in record.rules.items()]
-    if record.cutoff is not None:
-        rows.append(("cut-off", f"{whole_seconds(record.cutoff)}; files modified since are kept"))
-    rows.append(("began", whole_seconds(record.started_at)))
-    if record.finished_at is not None:
-        rows.append(("ended", whole_seconds(record.finished_at)))
-    return "\n".join(f"{name:<11} {value}" for name, value in rows)
+    cutoff = record.cutoff
+    top = head(
+        ("catalog", record.repository),
+        ("live set", record.mark_id),
+        ("status", _STATUS_WORDS[record.status]),
+        ("reason", record.reason),
+        ("plan", record.plan_id),
+        *(("policy", f"{pattern} = {policy}") for pattern, policy in record.rules.items()),
+        ("cut-off", cutoff and f"{whole_seconds(cutoff)}; files modified since are kept"),
+        ("began", whole_seconds(record.started_at)),
+        ("ended", record.finished_at and whole_seconds(record.finished_at)),
+    )
+    return "\n\n".join((top, *_numbers(record), *details(record)))
 
 
 def _numbers(record: RunRecord) -> Iterator[str]:

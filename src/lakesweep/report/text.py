@@ -9,7 +9,7 @@ from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.progress import human_bytes
 
-__all__ = ["details", "run_text", "runs_table", "tree", "whole_seconds"]
+__all__ = ["STATUS_WORDS", "details", "head", "run_text", "runs_table", "tree", "whole_seconds"]
 
 _MOST_EXAMPLES = 5
 
@@ -22,9 +22,8 @@ def run_text(record: RunRecord) -> str:
 
 def runs_table(records: Sequence[RunRecord]) -> list[tuple[str, ...]]:
     """One line for each run, under its heading."""
-    head = ("run", "mark", "started", "what", "flow", "status", "garbage", "deleted", "freed")
     return [
-        head,
+        ("run", "mark", "started", "what", "flow", "status", "garbage", "deleted", "freed"),
         *(
             (
                 record.run_id,
@@ -51,34 +50,29 @@ def _freed(record: RunRecord) -> str:
 
 
 def _head(record: RunRecord) -> str:
-    rows = [("repository", record.repository), ("status", _status(record))]
-    if record.reason:
-        rows.append(("reason", record.reason))
-    rows.append(("run", record.run_id or "(none began)"))
-    if record.mark_id:
-        rows.append(("mark", record.mark_id))
-    if record.what:
-        rows.append(("collected", f"{record.what}, {record.flow}"))
-    if record.rules:
-        rows.append(("retention", _rules(record)))
-    if record.retained_commits or record.expired_commits:
-        commits = f"{record.retained_commits:,} retained, {record.expired_commits:,} expired"
-        rows.append(("commits", commits))
-    if record.cutoff is not None:
-        rows.append(
-            ("cut-off", f"{whole_seconds(record.cutoff)}; what was written since is not touched")
-        )
-    if record.min_age_seconds is not None:
-        age = format_duration(timedelta(seconds=record.min_age_seconds))
-        lowered = ", LOWERED by --unsafe-min-age below what is safe"
-        rows.append(("minimum age", f"{age}{lowered if record.min_age_lowered else ''}"))
-    rows.append(("began", whole_seconds(record.started_at)))
-    if record.finished_at is not None:
-        rows.append(("ended", whole_seconds(record.finished_at)))
-    return "\n".join(f"{name:<11} {value}" for name, value in rows)
+    retained, expired, cutoff = record.retained_commits, record.expired_commits, record.cutoff
+    return head(
+        ("repository", record.repository),
+        ("status", _status(record)),
+        ("reason", record.reason),
+        ("run", record.run_id or "(none began)"),
+        ("mark", record.mark_id),
+        ("collected", record.what and f"{record.what}, {record.flow}"),
+        ("retention", record.rules and _rules(record)),
+        ("commits", (retained or expired) and f"{retained:,} retained, {expired:,} expired"),
+        ("cut-off", cutoff and f"{whole_seconds(cutoff)}; what was written since is not touched"),
+        ("minimum age", _min_age(record)),
+        ("began", whole_seconds(record.started_at)),
+        ("ended", record.finished_at and whole_seconds(record.finished_at)),
+    )
 
 
-_STATUS_WORDS = {
+def head(*rows: tuple[str, object]) -> str:
+    """Names and values, one on each line; those without a value are left out."""
+    return "\n".join(f"{name:<11} {value}" for name, value in rows if value)
+
+
+STATUS_WORDS = {
     RunStatus.MARKED: "marked; nothing was deleted",
     RunStatus.SWEPT: "swept to the end",
     RunStatus.PARTLY_SWEPT: "partly swept",
@@ -94,7 +88,14 @@ _STATUS_WORDS = {
 def _status(record: RunRecord) -> str:
     undecided = record.objects.get("undecided", 0) + record.objects.get("kept_undecided", 0)
     kept = f"; kept: {undecided:,} undecided" if undecided else ""
-    return _STATUS_WORDS[record.status] + kept
+    return STATUS_WORDS[record.status] + kept
+
+
+def _min_age(record: RunRecord) -> str:
+    if record.min_age_seconds is None:
+        return ""
+    lowered = ", LOWERED by --unsafe-min-age below what is safe" if record.min_age_lowered else ""
+    return f"{format_duration(timedelta(seconds=record.min_age_seconds))}{lowered}"
 
 
 def _rules(record: RunRecord) -> str:

@@ -13,19 +13,8 @@ from lakesweep.domain.durations import format_duration, format_time, parse_durat
 from lakesweep.errors import ConfigError
 
 __all__ = [
-    "COUNT",
-    "DURATION",
-    "ID",
-    "MARK",
-    "PAIRS",
-    "PERCENT",
-    "SECONDS",
-    "SWITCH",
-    "TEXT",
-    "TIME",
-    "WORDS",
-    "Kind",
-    "choice",
+    *("COUNT", "DURATION", "ID", "MARK", "PAIRS", "PERCENT", "SECONDS", "SWITCH", "TEXT", "TIME"),
+    *("WORDS", "Kind", "choice"),
 ]
 
 _YES_NO = {"true": True, "1": True, "yes": True, "on": True}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
@@ -42,6 +42,8 @@ from lakesweep.settings.values import (
 )
 
 __all__ = ["load_settings"]
+
+_T = TypeVar("_T")
 
 
 def load_settings(
@@ -114,11 +116,12 @@ def _load(
         rank in OURS and layer.keys() & {"azure_account_key", "azure_sas_token"}
         for rank, layer in layers
     )
+    derived = _derived(plain)
     settings = Settings(
-        server=_server(plain),
-        collect=_collect(plain),
+        server=_filled(ServerSettings, derived),
+        collect=_filled(CollectSettings, derived),
         spark=SparkSettings(plain["master"], plain["remote"], known.for_spark),
-        output=_output(plain),
+        output=_filled(OutputSettings, derived),
         storage=replace(storage, places=() if names_azure_key else known.azure_accounts),
         namespace_root=plain["namespace_root"],
         values=(*_shown(values, known), *storage_values),
@@ -168,50 +171,20 @@ def _storage_layers(
     return layers
 
 
-def _server(plain: Mapping[str, Any]) -> ServerSettings:
-    return ServerSettings(
-        endpoint_url=plain["endpoint_url"],
-        access_key_id=plain["access_key_id"],
-        secret_access_key=plain["secret_access_key"],
-        connect_timeout=plain["connect_timeout"],
-        read_timeout=plain["read_timeout"],
-        prepare_timeout=plain["prepare_timeout"],
-    )
+def _derived(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """The values by the names that `values` has for them."""
+    backup_to, root = plain["backup_to"], plain["namespace_root"]
+    return {
+        **plain,
+        "keep_refs": plain["keep_ref"],
+        "range_partitions": plain["range_read_parallelism"] or plain["range_partitions"],
+        "backup_to": Location.parse(backup_to, namespace_root=root) if backup_to else None,
+        "show_progress": not (plain["no_progress"] or plain["quiet"]),
+    }
 
 
-def _collect(plain: Mapping[str, Any]) -> CollectSettings:
-    backup_to = plain["backup_to"]
-    root = plain["namespace_root"]
-    return CollectSettings(
-        what=plain["what"],
-        run=plain["run"],
-        mark_id=plain["mark_id"],
-        min_age=plain["min_age"],
-        unsafe_min_age=plain["unsafe_min_age"],
-        keep_refs=plain["keep_ref"],
-        keep_tags=plain["keep_tags"],
-        now=plain["now"],
-        range_partitions=plain["range_read_parallelism"] or plain["range_partitions"],
-        address_partitions=plain["address_partitions"],
-        max_delete_share=plain["max_delete_share"],
-        confirm=plain["confirm"],
-        backup_to=Location.parse(backup_to, namespace_root=root) if backup_to else None,
-        dry_run=plain["dry_run"],
-        do_mark=plain["do_mark"],
-        do_sweep=plain["do_sweep"],
-        keep_runs=plain["keep_runs"],
-        no_lease=plain["no_lease"],
-    )
-
-
-def _output(plain: Mapping[str, Any]) -> OutputSettings:
-    return OutputSettings(
-        output=plain["output"],
-        log_level=plain["log_level"],
-        log_format=plain["log_format"],
-        show_progress=not (plain["no_progress"] or plain["quiet"]),
-        quiet=plain["quiet"],
-    )
+def _filled(group: type[_T], values: Mapping[str, Any]) -> _T:
+    return group(**{f.name: values[f.name] for f in fields(cast(Any, group))})
 
 
 def _shown(values: Mapping[str, tuple[Any, str]], known: KnownProperties) -> list[SettingValue]:

@@ -45,15 +45,11 @@ class Found:
 _OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG")
 _OTHER_PREFIXES = ("LAKESWEEP_NESSIE_", "LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
 
-_LAKECTL_VARIABLES = {
-    "endpoint_url": "LAKECTL_SERVER_ENDPOINT_URL",
-    "access_key_id": "LAKECTL_CREDENTIALS_ACCESS_KEY_ID",
-    "secret_access_key": "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY",
-}
-_LAKECTL_KEYS = {
-    "endpoint_url": ("server", "endpoint_url"),
-    "access_key_id": ("credentials", "access_key_id"),
-    "secret_access_key": ("credentials", "secret_access_key"),
+# Setting → section of `.lakectl.yaml` that has a key of this name.
+_LAKECTL_SECTIONS = {
+    "endpoint_url": "server",
+    "access_key_id": "credentials",
+    "secret_access_key": "credentials",
 }
 
 
@@ -115,7 +111,8 @@ def from_ecosystem(env: Mapping[str, str], home: Path) -> tuple[dict[str, Found]
     found, warnings = _from_lakectl_file(
         Path(env.get("LAKECTL_CONFIG_FILE") or home / ".lakectl.yaml")
     )
-    for name, variable in _LAKECTL_VARIABLES.items():
+    for name, section in _LAKECTL_SECTIONS.items():
+        variable = f"LAKECTL_{section}_{name}".upper()
         if env.get(variable, "").strip():
             found[name] = Found(env[variable], variable, Rank.ECOSYSTEM)
     return found, warnings
@@ -133,11 +130,11 @@ def _from_lakectl_file(path: Path) -> tuple[dict[str, Found], list[str]]:
         # The parser's message quotes the line, which may hold a secret.
         return {}, [f"{path} is no YAML and is left out."]
     found: dict[str, Found] = {}
-    for name, (section, key) in _LAKECTL_KEYS.items():
+    for name, section in _LAKECTL_SECTIONS.items():
         table = content.get(section) if isinstance(content, dict) else None
-        value = table.get(key) if isinstance(table, dict) else None
+        value = table.get(name) if isinstance(table, dict) else None
         if isinstance(value, str) and value.strip():
-            found[name] = Found(value, f"{path}: {section}.{key}", Rank.ECOSYSTEM)
+            found[name] = Found(value, f"{path}: {section}.{name}", Rank.ECOSYSTEM)
     return found, []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -53,14 +53,7 @@ class ServerSettings:
             ConfigError: something is missing; says what, and where it could come from.
         """
         if self.endpoint_url and self.access_key_id and self.secret_access_key:
-            return ServerAccess(
-                self.endpoint_url,
-                self.access_key_id,
-                self.secret_access_key,
-                self.connect_timeout,
-                self.read_timeout,
-                self.prepare_timeout,
-            )
+            return ServerAccess(*(getattr(self, f.name) for f in fields(self)))
         parts = {
             "endpoint URL": self.endpoint_url,
             "access key id": self.access_key_id,

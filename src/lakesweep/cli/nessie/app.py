@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+from lakesweep.cli.nessie.completion_script import completion_script
+from lakesweep.cli.nessie.create_sql_schema import create_sql_schema
 from lakesweep.cli.nessie.deferred_deletes import deferred_deletes
 from lakesweep.cli.nessie.delete import delete
 from lakesweep.cli.nessie.dropped import dropped
@@ -21,9 +20,9 @@ from lakesweep.cli.nessie.mark_live import mark_live
 from lakesweep.cli.nessie.options import Version
 from lakesweep.cli.nessie.picocli import NessieCommand, NessieGroup
 from lakesweep.cli.nessie.show import show
-from lakesweep.cli.nessie.sql_schema import create_sql_schema, show_sql_create_schema_script
+from lakesweep.cli.nessie.show_licenses import show_licenses
+from lakesweep.cli.nessie.show_sql_create_schema_script import show_sql_create_schema_script
 from lakesweep.cli.options import EXIT_STATUSES
-from lakesweep.errors import ConfigError
 
 __all__ = ["nessie_app"]
 
@@ -64,40 +63,6 @@ def _help(
         typer.echo(inner.get_help())
 
 
-def _completion_script(
-    output_file: Annotated[
-        Path,
-        typer.Option("--output-file", "-O", metavar="FILE", help="Where to write; a new file."),
-    ],
-    version: Version = False,
-) -> None:
-    """Write a script that lets bash complete the words of all lakesweep commands."""
-    script = get_completion_script(
-        prog_name="lakesweep", complete_var="_LAKESWEEP_COMPLETE", shell="bash"
-    )
-    try:
-        with output_file.open("x", encoding="utf-8") as file:
-            file.write(script + "\n")
-    except OSError as error:
-        raise ConfigError(
-            f"The completion script can't be written to {output_file}: {error.strerror}. Nothing was written. "
-            "Name a new file in a folder that you may write to.",
-            kind="no-completion-script",
-        ) from error
-    typer.echo(f"Load it with: source {shlex.quote(str(output_file))}")
-
-
-def _show_licenses(version: Version = False) -> None:
-    """Say what licence lakesweep has.
-
-    Those of the packages it uses are found with the packages.
-    """
-    typer.echo(
-        "lakesweep: Apache License 2.0. It carries no other software with it; what it uses is installed as packages "
-        "of their own, whose licences `pip show PACKAGE` names."
-    )
-
-
 def _add(command: Callable[..., None], name: str, *aliases: str) -> None:
     nessie_app.command(name, cls=NessieCommand)(command)
     for alias in aliases:
@@ -115,6 +80,6 @@ _add(dropped, "dropped")
 _add(delete, "delete")
 _add(create_sql_schema, "create-sql-schema")
 _add(show_sql_create_schema_script, "show-sql-create-schema-script")
-_add(_show_licenses, "show-licenses")
-_add(_completion_script, "completion-script")
+_add(show_licenses, "show-licenses")
+_add(completion_script, "completion-script")
 nessie_app.command("help")(_help)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.running import shown_bars, start_engine
+from lakesweep.cli.running import progress_bars, start_engine
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.settings.nessie_values import OptionValues
@@ -32,7 +32,7 @@ def opened_context(
     from lakesweep.collector.nessie.context import NessieContext
     from lakesweep.collector.phases import Phases
 
-    phases = Phases("nessie", shown_bars(settings.output))
+    phases = Phases("nessie", progress_bars(settings.output))
     with _opened_engine(settings, phases) as engine:
         yield NessieContext(
             live_sets=live_sets,
@@ -62,8 +62,8 @@ def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
             return start_engine(settings, phases)
 
     if is_named or has_gateway():
-        with LateEngine(start) as late:
-            yield late
+        with LateEngine(start) as engine:
+            yield engine
     else:
         with HereFirst(start) as here:
             yield here

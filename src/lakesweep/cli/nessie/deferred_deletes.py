@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.nessie.expire import opened_sweep
 from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, REVERIFYING, nessie_command
 from lakesweep.cli.nessie.result_lines import deferred_line
@@ -11,9 +9,7 @@ from lakesweep.cli.render import print_text
 from lakesweep.cli.running import show_record
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.settings.nessie_values import OptionValues
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["deferred_deletes"]
 

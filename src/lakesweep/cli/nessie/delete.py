@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.nessie.context import lasting_location, with_file_access
 from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_json, print_lines, print_text
 from lakesweep.settings.nessie_values import OptionValues
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["delete"]
 
@@ -38,8 +34,7 @@ def delete(*, options: OptionValues, settings: Settings) -> None:
         print_json({"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)})
         return
     print_text(f"Deleting live content set {live_set_id}")
-    for line in live_set_table([live_set], zone.name, zone.rules):
-        print_text(line)
+    print_lines(live_set_table([live_set], zone.name, zone.rules))
     print_text(
         f"Live content set {live_set_id} successfully deleted. No file of the lake was touched."
     )

@@ -13,13 +13,13 @@ from lakesweep.cli.render import print_json, print_table, print_text
 from lakesweep.errors import foreign_errors_as_ours
 from lakesweep.progress import human_bytes
 from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from lakesweep.collector.nessie.dropped import DroppedList, ListedTable
     from lakesweep.settings.nessie_kinds import ShownZone
-    from lakesweep.settings.values import Settings
 
 __all__ = ["dropped"]
 

@@ -16,12 +16,12 @@ from lakesweep.cli.render import print_text
 from lakesweep.cli.running import failure_shown, pending_nessie_run, show_record
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.values import OutputSettings, Settings
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
     from lakesweep.collector.nessie.context import NessieContext
     from lakesweep.collector.nessie.requests import ExpireRequest
-    from lakesweep.settings.values import OutputSettings, Settings
 
 __all__ = ["expire", "expire_and_show", "opened_sweep"]
 

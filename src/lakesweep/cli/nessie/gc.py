@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.nessie.catalog_client import nessie_client
 from lakesweep.cli.nessie.context import (
     lasting_location,
@@ -17,12 +15,10 @@ from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.mark_live import mark_into, marked_lines
 from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, MARK, nessie_command
 from lakesweep.cli.nessie.requests import expire_request, mark_request
-from lakesweep.cli.render import print_text
+from lakesweep.cli.render import print_lines, print_text
 from lakesweep.cli.running import failure_shown, pending_nessie_run
 from lakesweep.settings.nessie_values import OptionValues
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["gc"]
 
@@ -56,8 +52,7 @@ def gc(*, options: OptionValues, settings: Settings) -> None:
         marked = mark_into(live_sets, client, marking, wanted_id_file(options), context.phases)
         pending.mark_id = marked.live_set_id
         if settings.output.output == "text":
-            for line in marked_lines(marked):
-                print_text(line)
+            print_lines(marked_lines(marked))
             print_text("")
         is_in_memory = database is None
         request = expire_request(

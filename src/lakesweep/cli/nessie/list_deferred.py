@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json_parts, print_text
+from lakesweep.cli.render import print_json_parts, print_lines, print_text
 from lakesweep.domain.live_sets import LiveSet, LiveSetStatus
 from lakesweep.errors import ConfigError
 from lakesweep.settings.nessie_values import OptionValues
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["list_deferred"]
 
@@ -41,11 +37,9 @@ def list_deferred(*, options: OptionValues, settings: Settings) -> None:
             print_json_parts(head, {"deferred_deletes": (deferred_json(file) for file in files)})
             return
         print_text("List of deferred-file-deletions:")
-        for line in live_set_table([live_set], zone.name, zone.rules):
-            print_text(line)
+        print_lines(live_set_table([live_set], zone.name, zone.rules))
         print_text("")
-        for line in deferred_lines(files):
-            print_text(line)
+        print_lines(deferred_lines(files))
 
 
 def _refuse_unless_expired(live_set: LiveSet) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_json, print_lines
 from lakesweep.settings.nessie_values import OptionValues
-
-if TYPE_CHECKING:
-    from lakesweep.settings.values import Settings
+from lakesweep.settings.values import Settings
 
 __all__ = ["list_sets"]
 
@@ -27,5 +23,4 @@ def list_sets(*, options: OptionValues, settings: Settings) -> None:
         documents = [live_set_json(live_set) for live_set in found]
         print_json({"schema": "lakesweep.nessie-live-sets/1", "live_sets": documents})
         return
-    for line in live_set_table(found, zone.name, zone.rules):
-        print_text(line)
+    print_lines(live_set_table(found, zone.name, zone.rules))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,14 +140,9 @@ def opened_live_sets(database: Database | None) -> Iterator[LiveSetStore]:
         with InMemoryLiveSets() as in_memory:
             yield in_memory
         return
-    with open_live_sets(
-        database.url,
-        user=database.user,
-        password=database.password,
-        properties=database.properties,
-        pool_size=database.pool_size,
-        fetch_size=database.fetch_size,
-    ) as store:
-        if database.schema is not None:
-            store.create_schema(SchemaStrategy[database.schema])
+    connection = asdict(database)
+    schema = connection.pop("schema")
+    with open_live_sets(**connection) as store:
+        if schema is not None:
+            store.create_schema(SchemaStrategy[schema])
         yield store

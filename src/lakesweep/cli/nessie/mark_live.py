@@ -11,12 +11,13 @@ from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, MARK, nessie_command
 from lakesweep.cli.nessie.requests import mark_request
 from lakesweep.cli.nessie.result_lines import identify_line
-from lakesweep.cli.render import print_json, print_text
-from lakesweep.cli.running import shown_bars
+from lakesweep.cli.render import print_json, print_lines
+from lakesweep.cli.running import progress_bars
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.client import NessieClient
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from lakesweep.collector.nessie.identify import Marked
     from lakesweep.collector.nessie.requests import MarkRequest
     from lakesweep.collector.phases import Phases
-    from lakesweep.settings.values import Settings
 
 __all__ = ["mark_into", "mark_live", "marked_lines"]
 
@@ -49,7 +49,7 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
             nessie_client(options) as client,
             opened_live_sets(database) as live_sets,
         ):
-            phases = Phases("nessie", shown_bars(settings.output))
+            phases = Phases("nessie", progress_bars(settings.output))
             marked = mark_into(live_sets, client, request, wanted_id_file(options), phases)
     except LakesweepError as error:
         if settings.output.output == "json":
@@ -58,8 +58,7 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
     if settings.output.output == "json":
         print_json(_document(marked))
         return
-    for line in marked_lines(marked):
-        print_text(line)
+    print_lines(marked_lines(marked))
 
 
 def mark_into(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json_parts, print_text
+from lakesweep.cli.render import print_json_parts, print_lines
 from lakesweep.settings.nessie_values import OptionValues
+from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
     from lakesweep.domain.live_sets import LiveSet
     from lakesweep.settings.nessie_kinds import ShownZone
-    from lakesweep.settings.values import Settings
 
 __all__ = ["show"]
 
@@ -32,8 +32,7 @@ def show(*, options: OptionValues, settings: Settings) -> None:
         if settings.output.output == "json":
             print_json_parts(*_document(live_sets, live_set, options))
             return
-        for line in _lines(live_sets, live_set, options, zone):
-            print_text(line)
+        print_lines(_lines(live_sets, live_set, options, zone))
 
 
 def _lines(

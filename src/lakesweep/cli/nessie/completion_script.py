@@ -1,0 +1,38 @@
+"""`lakesweep nessie completion-script`: a script that lets bash complete all commands."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+from lakesweep.cli.nessie.options import Version
+from lakesweep.errors import ConfigError
+
+__all__ = ["completion_script"]
+
+
+def completion_script(
+    output_file: Annotated[
+        Path,
+        typer.Option("--output-file", "-O", metavar="FILE", help="Where to write; a new file."),
+    ],
+    version: Version = False,
+) -> None:
+    """Write a script that lets bash complete the words of all lakesweep commands."""
+    script = get_completion_script(
+        prog_name="lakesweep", complete_var="_LAKESWEEP_COMPLETE", shell="bash"
+    )
+    try:
+        with output_file.open("x", encoding="utf-8") as file:
+            file.write(script + "\n")
+    except OSError as error:
+        raise ConfigError(
+            f"The completion script can't be written to {output_file}: {error.strerror}. Nothing was written. "
+            "Name a new file in a folder that you may write to.",
+            kind="no-completion-script",
+        ) from error
+    typer.echo(f"Load it with: source {shlex.quote(str(output_file))}")
