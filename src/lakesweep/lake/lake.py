@@ -40,6 +40,7 @@ from lakesweep.lake.uploads.multipart_parts import Parts
 from lakesweep.lake.uploads.pending import PendingUploads
 from lakesweep.lake.uploads.presigned_multipart import PresignedMultipart
 from lakesweep.lake.uploads.streams import UploadStreams
+from lakesweep.lake.uploads.together import SmallUploads
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, LakeSettings, Repository
 
@@ -103,6 +104,7 @@ class Lake:
         self.objects = Objects(
             context, self.branches, entries, staging, slices, streams, pending, addresses
         )
+        self.small_uploads = SmallUploads(context, self.branches, staging, slices)
         self.linking = Linking(
             context, self.branches, staging, slices, pending, addresses, self.credentials
         )

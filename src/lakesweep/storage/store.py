@@ -235,6 +235,19 @@ class ObjectStore:
             is_safe_to_repeat=is_plain,
         )
 
+    def write_new(self, objects: Sequence[tuple[str, bytes]]) -> None:
+        """Writes several (key, bytes) under keys that nobody else knows yet; all are durable when it returns.
+
+        After an error some of them may be there, whole or not.
+        """
+        for key, _ in objects:
+            self._refuse_odd(key)
+        if isinstance(self.backend, LocalBackend):
+            self.backend.put_new(objects)
+        else:
+            for key, data in objects:
+                self.write(key, data)
+
     def write_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
         """Writes one object of any size from its chunks, wholly or not at all."""
         self._refuse_odd(key)

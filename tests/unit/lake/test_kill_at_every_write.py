@@ -99,6 +99,7 @@ def _script() -> Script:
         lambda r, m: r.lake.multipart.upload_part(r.record, m["up"].upload_id, 1, [b"one"]),
     )
     s.add("complete", _complete, lambda c: c["main"].update(parts=b"one"))
+    s.add("together", _put_together, lambda c: c["main"].update(small=b"1", tiny=b"2"))
     put("long", b"x" * (9 << 20))
     s.add("absent", lambda r, _: r.put("new", b"new", if_absent=True), _set("main", "new", b"new"))
     s.add(
@@ -144,6 +145,15 @@ def _script() -> Script:
     )
     s.add("housekeeping", lambda r, _: r.lake.housekeeping.run())
     return s
+
+
+def _put_together(repo: LakeRepo, _: dict[str, Any]) -> None:
+    prepare = repo.lake.small_uploads.prepare
+    bodies = {"small": b"1", "tiny": b"2"}
+    uploads = [prepare(repo.record, "main", path, [body]) for path, body in bodies.items()]
+    for outcome in repo.lake.small_uploads.store([upload for upload in uploads if upload]):
+        if isinstance(outcome, Exception):
+            raise outcome
 
 
 def _set(branch: str, path: str, content: bytes) -> Callable[[Contents], None]:

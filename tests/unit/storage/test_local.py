@@ -157,3 +157,44 @@ def test_one_of_many_creators_wins(tmp_path: Path) -> None:
     ]
     won = [int(process.communicate()[0]) for process in processes]
     assert sum(won) == 100
+
+
+def test_new_files_are_on_the_disk_with_their_folders(
+    store: ObjectStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file, whole, then the folder that names them, and the folders that were made on the way."""
+    synced: list[tuple[str, int]] = []
+    really_sync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        size = path.stat().st_size if path.is_file() else -1
+        synced.append((str(path.relative_to(root.parent)), size))
+        really_sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    store.write_new([("data/s/a", b"12"), ("data/s/b", b"345")])
+    assert synced == [
+        ("root", -1),
+        ("root/data", -1),
+        ("root/data/s/a", 2),
+        ("root/data/s/b", 3),
+        ("root/data/s", -1),
+    ]
+    assert dict(store.read_many(["data/s/a", "data/s/b"])) == {
+        "data/s/a": b"12",
+        "data/s/b": b"345",
+    }
+
+
+def test_new_files_take_no_ones_place(store: ObjectStore, root: Path) -> None:
+    """A name that is taken after all, a name of half-written files, a way out over a link: nothing is written over."""
+    store.write("data/a", b"old")
+    for key in ("data/a", "data/.lakesweep-tmp-1", "data/../../a"):
+        with pytest.raises((StorageError, UnsupportedStoreError)):
+            store.write_new([(key, b"new")])
+    (root / "link").symlink_to(root.parent)
+    with pytest.raises(UnsupportedStoreError):
+        store.write_new([("link/a", b"new")])
+    assert store.read("data/a") == b"old"
+    assert not (root.parent / "a").exists()

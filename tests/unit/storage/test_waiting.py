@@ -49,11 +49,22 @@ def test_bytes_on_the_disk_are_not_waited_for(
     assert store.read_range("data/a", 0, 10) == b"0123456789"
 
 
-def test_a_pipe_is_not_waited_for(store: ObjectStore, tmp_path: Path) -> None:
+def test_a_pipe_is_not_waited_for(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody is at its other end; it is no object."""
     os.mkfifo(tmp_path / "root/data/pipe")
+    is_asked: list[bool] = []
+    really_open = os.open
+
+    def open_quickly(path: str, flags: int) -> int:
+        is_asked.append(bool(flags & os.O_NONBLOCK))
+        return really_open(path, flags | os.O_NONBLOCK)
+
+    monkeypatch.setattr(os, "open", open_quickly)
     with pytest.raises(ObjectNotFoundError):
         try_at_once(lambda: store.read_range("data/pipe", 0, 10))
+    assert is_asked == [True]
 
 
 def test_nothing_is_written_or_asked_of_a_store_at_once(store: ObjectStore) -> None:

@@ -71,7 +71,7 @@ def build_app(
     audit_log: AuditLog | None = None,
 ) -> ASGIApp:
     """Everything that listens on the lake's one port."""
-    lanes = Lanes(is_remote=lake.kv.is_remote)
+    lanes = Lanes(lake)
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     metrics = Metrics(lake)
     dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains)

@@ -11,6 +11,10 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
+from lakesweep.lake.api.batches import Batches
+from lakesweep.lake.lake import Lake
+from lakesweep.lake.uploads.together import SmallUpload
+from lakesweep.lake.values import ObjectStats
 from lakesweep.storage.waiting import WouldWait, try_at_once
 
 T = TypeVar("T")
@@ -28,13 +32,24 @@ class Lanes:
     their own, so that however slow they are, they keep nobody waiting but each other.
     """
 
-    def __init__(self, *, is_remote: bool) -> None:
-        """`is_remote` says that the ref store is another machine's, so that no look-up is done at once."""
-        self._is_remote = is_remote
+    def __init__(self, lake: Lake) -> None:
+        # Nothing is done at once where the ref store is another machine's.
+        self._is_remote = lake.kv.is_remote
+        self._small_uploads = Batches(lake.small_uploads.store)
         self._uploads = ThreadPoolExecutor(_SHORT_UPLOADS, "lake-upload")
         self._reads = ThreadPoolExecutor(_READS, "lake-read")
         self._lists = ThreadPoolExecutor(_LISTS, "lake-list")
         self._long_uploads = anyio.CapacityLimiter(_LONG_UPLOADS)
+
+    async def upload_small(self, prepare: Callable[[], SmallUpload | None]) -> ObjectStats | None:
+        """Store a small body together with others; None, with nothing done, where that is not possible."""
+        if self._is_remote:
+            return None
+        try:
+            upload = try_at_once(prepare)
+        except WouldWait:
+            return None
+        return None if upload is None else await self._small_uploads.run(upload)
 
     async def run_upload(self, work: Callable[[], T]) -> T:
         """Run a write whose bytes are all here."""

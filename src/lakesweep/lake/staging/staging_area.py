@@ -36,6 +36,10 @@ class Staging:
         """
         self.write_computed(repository, branch_id, lambda _: [row], if_absent=if_absent)
 
+    def write_many(self, repository: Repository, branch_id: str, rows: list[Row]) -> None:
+        """Stage several values, all or none."""
+        self.write_computed(repository, branch_id, lambda _: rows)
+
     def write_computed(
         self,
         repository: Repository,

@@ -25,7 +25,9 @@ def _threads_of_look_up(*, is_remote: bool, waits: bool) -> list[bool]:
             about_to_wait()
         return "found"
 
-    assert anyio.run(Lanes(is_remote=is_remote).look_up, work) == "found"
+    lake = LakeRepo().lake
+    lake.kv.is_remote = is_remote
+    assert anyio.run(Lanes(lake).look_up, work) == "found"
     return ran
 
 

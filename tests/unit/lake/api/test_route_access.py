@@ -96,9 +96,7 @@ def test_roles_and_routes(lake: LakeRepo, keys: dict[str, Credentials], role: st
     auth = (key.access_key_id, key.secret_access_key) if key else None
 
     async def ask_all() -> dict[tuple[str, str], int]:
-        transport = httpx.ASGITransport(
-            build_rest(lake.lake, Lanes(is_remote=False), Metrics(lake.lake))
-        )
+        transport = httpx.ASGITransport(build_rest(lake.lake, Lanes(lake.lake), Metrics(lake.lake)))
         async with httpx.AsyncClient(transport=transport, base_url="http://lake", auth=auth) as api:
             return {
                 (method, path): (await api.request(method, url_of(path))).status_code

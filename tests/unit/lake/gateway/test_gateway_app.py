@@ -35,7 +35,9 @@ class StubLake:
         self.pieces = 3
         self.pieces_read = 0
         # The parts that the gateway asks; one object plays them all.
-        self.objects = self.credentials = self.repositories = self
+        self.objects = self.credentials = self.repositories = self.kv = self.small_uploads = self
+        self.is_remote = True
+        self.store = None
 
     def writable(self, repository_id: str) -> str:
         return repository_id
@@ -137,7 +139,7 @@ class Client:
         async def send(message: Mapping[str, Any]) -> None:
             self.messages.append(message)
 
-        gateway: Any = build_gateway(cast(Lake, self.lake), Lanes(is_remote=False))
+        gateway: Any = build_gateway(cast(Lake, self.lake), Lanes(cast(Lake, self.lake)))
         await gateway(scope, receive, send)
 
 

@@ -19,8 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lakesweep.errors import LakesweepError
 from lakesweep.lake.api.auth import tell_known
 from lakesweep.lake.api.gateway.access import check_operation_access
-from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call
+from lakesweep.lake.api.gateway.call import GatewayResponse, Handler, S3Call
 from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.objects import prepare_small_put, put_object, put_reply
 from lakesweep.lake.api.gateway.request import GatewayRequest, parse_query
 from lakesweep.lake.api.gateway.routing import find_handler
 from lakesweep.lake.api.gateway.sigv4 import verify_request
@@ -30,6 +31,7 @@ from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.streams import CHUNK_BYTES
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.uploads.together import MOST_BYTES
 from lakesweep.lake.values import Credentials
 
 __all__ = ["DEFAULT_DOMAINS", "build_gateway"]
@@ -97,8 +99,8 @@ class _Gateway:
             if request.key:
                 is_look_up = request.method in ("GET", "HEAD")
                 run = self._lanes.look_up if is_look_up else self._lanes.run_read
-            return await run(partial(answer, lambda: self._admit(scope, request)()))
-        admitted: list[Callable[[], GatewayResponse]] = []
+            return await run(partial(answer, lambda: _perform(*self._admit(scope, request))))
+        admitted: list[tuple[Handler, S3Call]] = []
 
         def admit() -> GatewayResponse:
             admitted.append(self._admit(scope, request))
@@ -110,13 +112,21 @@ class _Gateway:
         # Nothing of a body is read before its sender is known, and however slowly it comes, it takes a thread only
         # when a whole block of it is here.
         await body.read_ahead()
-        perform = partial(answer, admitted[0])
+        handler, call = admitted[0]
+        if handler is put_object and body.is_small:
+            try:
+                stats = await self._lanes.upload_small(partial(prepare_small_put, call))
+                if stats is not None:
+                    return put_reply(stats)
+            except Exception as error:  # noqa: BLE001 (the client is told)
+                return self._explain(request, request_id, error)
+        perform = partial(answer, partial(handler, call))
         if body.is_complete:
             return await self._lanes.run_upload(perform)
         return await self._lanes.run_long_upload(perform)
 
-    def _admit(self, scope: Scope, request: GatewayRequest) -> Callable[[], GatewayResponse]:
-        """What the request asks for, ready to be done, once its sender has proved who they are, and that they may."""
+    def _admit(self, scope: Scope, request: GatewayRequest) -> tuple[Handler, S3Call]:
+        """What the request asks for, once its sender has proved who they are, and that they may."""
         _check_text(request)
         call = self._authenticate(request)
         tell_known(scope)
@@ -124,24 +134,28 @@ class _Gateway:
         handler = find_handler(request)
         note(scope, call.caller, f"s3:{handler.__name__}", request.bucket, request.key)
         check_operation_access(handler, call)
-        return partial(handler, call)
+        return handler, call
 
     def _answer(
         self, request: GatewayRequest, request_id: str, work: Callable[[], GatewayResponse]
     ) -> GatewayResponse:
         try:
             return work()
-        except S3Error as error:
+        except Exception as error:  # noqa: BLE001 (the client is told)
+            return self._explain(request, request_id, error)
+
+    def _explain(
+        self, request: GatewayRequest, request_id: str, error: Exception
+    ) -> GatewayResponse:
+        if isinstance(error, S3Error):
             return _error_response(request, error, request_id)
-        except LakesweepError as error:
+        if isinstance(error, LakesweepError):
             told = to_s3_error(error)
-            if told.status == 500:
-                logger.error("request#%s %s failed", request_id, request.method, exc_info=error)
-            return _error_response(request, told, request_id)
-        except Exception:  # the last line of defence: the client gets an id, the log the reason
-            logger.exception("request#%s %s failed", request_id, request.method)
+        else:  # the last line of defence: the client gets an id, the log the reason
             told = S3Error("InternalError", "We encountered an internal error. Please try again.")
-            return _error_response(request, told, request_id)
+        if told.status == 500:
+            logger.error("request#%s %s failed", request_id, request.method, exc_info=error)
+        return _error_response(request, told, request_id)
 
     async def _send(
         self,
@@ -251,6 +265,13 @@ class _IncomingBody:
     def is_complete(self) -> bool:
         return self._is_complete
 
+    @property
+    def is_small(self) -> bool:
+        """Whether all of it is here, and short."""
+        return (
+            self._is_complete and isinstance(self._ahead, bytes) and len(self._ahead) <= MOST_BYTES
+        )
+
     async def read_ahead(self) -> None:
         """Read the first block; what goes wrong meanwhile is told to whoever wants the body."""
         try:
@@ -305,6 +326,10 @@ class _IncomingBody:
             self._is_complete = True
             raise S3Error("IncompleteBody", "The client went away before the body was complete.")
         return message
+
+
+def _perform(handler: Handler, call: S3Call) -> GatewayResponse:
+    return handler(call)
 
 
 def _error_response(request: GatewayRequest, error: S3Error, request_id: str) -> GatewayResponse:

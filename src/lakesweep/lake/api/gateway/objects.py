@@ -22,6 +22,7 @@ from lakesweep.lake.api.gateway.conditions import (
 )
 from lakesweep.lake.api.gateway.request import GatewayRequest
 from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
+from lakesweep.lake.uploads.together import SmallUpload
 from lakesweep.lake.values import ByteRange, ObjectStats
 
 __all__ = [
@@ -29,7 +30,9 @@ __all__ = [
     "get_object",
     "get_object_tagging",
     "head_object",
+    "prepare_small_put",
     "put_object",
+    "put_reply",
     "read_range",
 ]
 
@@ -58,6 +61,27 @@ def put_object(call: S3Call) -> GatewayResponse:
         metadata=read_user_metadata(request),
         if_absent=check_put_conditions(request.headers),
     )
+    return put_reply(stats)
+
+
+def prepare_small_put(call: S3Call) -> SmallUpload | None:
+    """The same for a body that is all here, as far as it needs no thread; None for one that has to go alone."""
+    request, name = call.request, call.object_name
+    refuse_unsupported_headers(request)
+    if check_put_conditions(request.headers):
+        return None
+    return call.lake.small_uploads.prepare(
+        call.lake.writable(call.repository_id),
+        name.ref,
+        name.path,
+        call.read_body(),
+        content_type=request.headers.get("content-type", ""),
+        metadata=read_user_metadata(request),
+    )
+
+
+def put_reply(stats: ObjectStats) -> GatewayResponse:
+    """The answer to a put."""
     return GatewayResponse(headers={"ETag": quote_etag(stats.checksum)})
 
 

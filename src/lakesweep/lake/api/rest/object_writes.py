@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from functools import partial
 from itertools import chain
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.datastructures import Headers
@@ -19,6 +20,7 @@ from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
 from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
 from lakesweep.lake.api.streams import CHUNK_BYTES, gather_chunks, pull_from_thread
 from lakesweep.lake.errors import UnsupportedOperationError
+from lakesweep.lake.uploads.together import MOST_BYTES, SmallUpload
 from lakesweep.lake.values import ObjectStats
 
 router = APIRouter(prefix="/repositories/{repository}/branches/{branch}/objects")
@@ -40,20 +42,31 @@ async def upload_object(request: QuickRequest) -> Response:
     # However slowly it comes, a body takes a thread only when a whole chunk of it is here.
     first = await anext(chunks, b"")
 
+    described: Any = {
+        "content_type": content_type or DEFAULT_CONTENT_TYPE,
+        "metadata": _metadata_in(request.headers),
+    }
+
+    def prepare() -> SmallUpload | None:
+        repository = lake.writable(repository_id, force=force)
+        return lake.small_uploads.prepare(repository, branch, path, [first], **described)
+
     def store(rest: Iterable[bytes]) -> ObjectStats:
         return lake.objects.upload(
             lake.writable(repository_id, force=force),
             branch,
             path,
             chain([first], rest),
-            content_type=content_type or DEFAULT_CONTENT_TYPE,
-            metadata=_metadata_in(request.headers),
             if_absent=is_absent_asked,
+            **described,
         )
 
-    if len(first) < CHUNK_BYTES:
+    stats = None
+    if len(first) <= MOST_BYTES and not is_absent_asked:
+        stats = await lanes.upload_small(prepare)
+    if stats is None and len(first) < CHUNK_BYTES:
         stats = await lanes.run_upload(partial(store, ()))
-    else:
+    elif stats is None:
         stats = await lanes.run_long_upload(partial(store, pull_from_thread(chunks)))
     return json_reply(object_document(stats), 201)
 
