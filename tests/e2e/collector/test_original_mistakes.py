@@ -10,6 +10,7 @@ import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
 import httpx
 import pyarrow as pa
@@ -24,9 +25,9 @@ from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.commits_csv import read_commits_csv
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.moments import OneMoment
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import (
-    POLL,
     MeddlingTransport,
     Send,
     as_a_real_server,
@@ -115,42 +116,34 @@ def test_6_5_5_what_moves_while_a_run_reads_is_kept(make_scene: MakeScene) -> No
     staged is renamed, and something new is written. All of it reads afterwards.
     """
     scene = make_scene()
-    quiet = MeddlingTransport()
-    run_gc(scene.context(transport=quiet), CLEAN, SweepRequest())
-    requests = len(quiet.routes_without_polling)
+    user = scene.user
     # Every moment of a mark alone and of a sweep alone is tried in test_mark_alone.py and test_sweep_alone.py.
-    for moment in range(0, requests, 3):
+    for moment in count(step=3):
         scene.put_back(scene.garbage.values())
-        user = scene.user
         user.upload("main", f"to-commit-{moment}")
         user.upload("dev", f"to-rename-{moment}")
         user.upload("dev", f"to-copy-{moment}")
         scene.lake.clock.advance(timedelta(hours=30))
         address = user.issue_address("main", f"linked-{moment}")
         scene.put(scene.relative(address), b"12345", days_ago=2)
-        asked = 0
 
-        def act(
-            request: httpx.Request, send: Send, moment: int = moment, address: str = address
-        ) -> httpx.Response:
-            nonlocal asked
-            asked += route_of(request) != POLL
-            if asked == moment + 1 and route_of(request) != POLL:
-                user = scene.user
-                user.commit("main")
-                user.link("main", f"linked-{moment}", address, 5)
-                user.copy("dev", f"to-rename-{moment}", f"renamed-{moment}")
-                user.delete("dev", f"to-rename-{moment}")
-                user.copy("dev", f"to-copy-{moment}", f"copied-{moment}")
-                user.upload("main", f"new-{moment}")
-            return send(request)
+        def move(moment: int = moment, address: str = address) -> None:
+            user.commit("main")
+            user.link("main", f"linked-{moment}", address, 5)
+            user.copy("dev", f"to-rename-{moment}", f"renamed-{moment}")
+            user.delete("dev", f"to-rename-{moment}")
+            user.copy("dev", f"to-copy-{moment}", f"copied-{moment}")
+            user.upload("main", f"new-{moment}")
 
-        collected(scene, MeddlingTransport(act), CLEAN)
-        assert asked > moment
+        transport = OneMoment(moment, move)
+        collected(scene, transport, CLEAN)
+        if transport.before is None:
+            break
         for path in (f"to-commit-{moment}", f"linked-{moment}", f"new-{moment}"):
-            assert scene.user.status("main", path) == 200, f"{path}, at request {moment}"
+            assert user.status("main", path) == 200, f"{path}, at request {moment}"
         for path in (f"renamed-{moment}", f"to-copy-{moment}", f"copied-{moment}"):
-            assert scene.user.status("dev", path) == 200, f"{path}, at request {moment}"
+            assert user.status("dev", path) == 200, f"{path}, at request {moment}"
+    assert moment > 20
     for branch in ("main", "dev"):
         assert all(scene.user.status(branch, path) == 200 for path in scene.user.paths(branch))
 
