@@ -40,6 +40,8 @@ def encode_varint(value: int) -> bytes:
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     """The unsigned number at `pos` and the position after it. Raises FormatError when cut short or too long."""
+    if pos < len(data) and data[pos] < 0x80:  # as most are
+        return data[pos], pos + 1
     value = shift = 0
     while pos < len(data) and shift < 70:
         byte = data[pos]

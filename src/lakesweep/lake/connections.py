@@ -8,10 +8,47 @@ enough of those, and nobody else gets in.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MOST_HEAD_BYTES = 64 * 1024
+_MOST_WAITING_BYTES = 64 * 1024
+
+
+class GatheredWrites:
+    """A transport that sends the pieces of one moment, such as an answer's headers and its body, together.
+
+    To send a piece takes longer than anything else about a small answer, and wakes the client up for it.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send with whatever else comes before the loop goes on; a large piece goes at once."""
+        self._waiting.append(data)
+        if len(data) > _MOST_WAITING_BYTES:
+            self._send()
+        elif len(self._waiting) == 1:
+            self._loop.call_soon(self._send)
+
+    def close(self) -> None:
+        """Send what waits, then close."""
+        self._send()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _send(self) -> None:
+        if self._waiting:
+            data = b"".join(self._waiting)
+            self._waiting.clear()
+            if not self._transport.is_closing():
+                self._transport.write(data)
 
 
 class ImpatientProtocol(HttpToolsProtocol):
@@ -28,7 +65,7 @@ class ImpatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock with the connection."""
-        super().connection_made(transport)
+        super().connection_made(GatheredWrites(transport, self.loop))  # type: ignore[arg-type]
         self._start_clock()
 
     def data_received(self, data: bytes) -> None:

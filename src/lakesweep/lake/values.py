@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
+from lakesweep.domain.commits import BranchHead, Commit, CommitId, MetaRangeId
 
 if TYPE_CHECKING:
     from lakesweep.storage import StorageOptions
@@ -87,7 +87,7 @@ class ResolvedRef:
     """What a ref expression means: a commit and, for a plain branch name, the branch with its staging area."""
 
     commit_id: CommitId
-    branch_id: str | None = None
+    branch: BranchHead | None = None
 
 
 @dataclass(frozen=True, slots=True)

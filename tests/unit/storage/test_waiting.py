@@ -98,14 +98,14 @@ def test_a_folder_that_becomes_a_link_is_not_followed(store: ObjectStore, tmp_pa
 def test_a_root_that_becomes_another_folder_is_found_anew(tmp_path: Path) -> None:
     """Where it is a link that is turned, and where it is moved away and another put in its place."""
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a").write_text(name)
+        (tmp_path / name / "data").mkdir(parents=True)
+        (tmp_path / name / "data/a").write_text(name)
     (tmp_path / "root").symlink_to(tmp_path / "one")
     store = open_store(Location.parse(f"file://{tmp_path}/root"))
-    assert store.read("a") == b"one"
+    assert store.read("data/a") == b"one"
     (tmp_path / "root").unlink()
     (tmp_path / "root").symlink_to(tmp_path / "two")
-    assert store.read("a") == b"two"
+    assert store.read("data/a") == b"two"
     (tmp_path / "two").rename(tmp_path / "three")
     (tmp_path / "two").symlink_to(tmp_path / "one")
-    assert store.read("a") == b"one"
+    assert store.read("data/a") == b"one"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from lakesweep.lake.api.observing import Visit
 from lakesweep.lake.counting import LakeCounts, count_lake
@@ -23,6 +25,7 @@ _COUNT_SECONDS = 30.0
 @dataclass(slots=True)
 class _Latency:
     buckets: list[int]
+    """Requests between two bounds; those above all bounds come last."""
     seconds: float = 0.0
 
 
@@ -45,10 +48,9 @@ class Metrics:
         """Count a request. An operation is one of a fixed set, so that strangers can't add series."""
         operation = visit.operation or "unknown"
         self._requests[operation, visit.status or 0] += 1
-        latency = self._latencies.setdefault(operation, _Latency([0] * len(_BUCKET_SECONDS)))
+        latency = self._latencies.setdefault(operation, _Latency([0] * (len(_BUCKET_SECONDS) + 1)))
         latency.seconds += visit.seconds
-        for number, upper in enumerate(_BUCKET_SECONDS):
-            latency.buckets[number] += visit.seconds <= upper
+        latency.buckets[bisect_left(_BUCKET_SECONDS, visit.seconds)] += 1
         self._bytes_received += visit.bytes_received
         self._bytes_sent += visit.bytes_sent
 
@@ -74,7 +76,8 @@ class Metrics:
         for operation, latency in sorted(latencies.items()):
             label = f'operation="{operation}"'
             total = sum(n for (op, _), n in requests.items() if op == operation)
-            for upper, count in zip(_BUCKET_SECONDS, latency.buckets, strict=True):
+            below = accumulate(latency.buckets)
+            for upper, count in zip(_BUCKET_SECONDS, below, strict=False):
                 yield f'{name}_bucket{{{label},le="{upper}"}} {count}'
             yield f'{name}_bucket{{{label},le="+Inf"}} {total}'
             yield f"{name}_sum{{{label}}} {latency.seconds:.6f}"

@@ -75,13 +75,13 @@ class Diffing:
         start = prefix_key(prefix)
         left = self._refs.resolve(repository, left_ref).commit_id
         right = self._refs.resolve(repository, right_ref)
-        if RefExpression.parse(right_ref).is_staging_only and right.branch_id is not None:
+        if RefExpression.parse(right_ref).is_staging_only and right.branch is not None:
             if left != right.commit_id:
                 raise InvalidRequestError(
                     f"{right_ref!r} can only be compared with the head of its own branch",
                     kind="invalid-ref",
                 )
-            record = self._branches.read(repository, right.branch_id)
+            record = self._branches.read(repository, right.branch.id)
 
             def rows_after(key: bytes | None) -> _Rows:
                 return self._uncommitted(repository, record, start, key)

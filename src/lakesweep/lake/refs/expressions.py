@@ -104,7 +104,7 @@ class Refs:
         if not expression.steps:
             return found
         if expression.steps[0] in ("@", "$"):
-            if found.branch_id is None:
+            if found.branch is None:
                 raise InvalidRequestError(
                     f"{text!r}: only a branch has a staging area", kind="invalid-ref"
                 )
@@ -122,7 +122,7 @@ class Refs:
                 return ResolvedRef(full)
         branch = self._branches.find(repository, base)
         if branch is not None:
-            return ResolvedRef(branch.head.commit_id, branch.head.id)
+            return ResolvedRef(branch.head.commit_id, branch.head)
         tag = self._tags.find(repository, base)
         if tag is not None:
             return ResolvedRef(tag.commit_id)

@@ -42,8 +42,8 @@ class Entries:
     def at(self, repository: Repository, ref: str) -> Snapshot:
         """What a ref expression means now; a branch comes with what is staged on it."""
         resolved = self._refs.resolve(repository, ref)
-        if resolved.branch_id is not None:
-            head = self._branches.read(repository, resolved.branch_id).head
+        head = resolved.branch
+        if head is not None:
             return Snapshot(
                 lambda key: self.find_on_branch(repository, head, key),
                 lambda prefix, after: self.iterate_branch(

@@ -49,14 +49,14 @@ class QuickRequest(Request):
 
     def text(self, name: str, default: str | None = None) -> str:
         """A parameter of the query; without a default it must be there and not be empty."""
-        value = self._parameters.get(name, default)
+        value = self.query_params.get(name, default)
         if value is None or (default is None and not value):
             raise _not_valid(name, "Field required" if value is None else "may not be empty")
         return value
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A parameter that is true or false."""
-        value = self._parameters.get(name)
+        value = self.query_params.get(name)
         if value is None:
             return default
         if value.lower() not in _FLAGS:
@@ -66,7 +66,7 @@ class QuickRequest(Request):
     def page(self) -> PageQuery:
         """Which part of a list is asked for."""
         try:
-            amount = int(self._parameters.get("amount", _DEFAULT_PAGE))
+            amount = int(self.query_params.get("amount", _DEFAULT_PAGE))
         except ValueError:
             raise _not_valid("amount", "should be a whole number") from None
         if not -1 <= amount <= MAX_PAGE:
@@ -77,7 +77,8 @@ class QuickRequest(Request):
         )
 
     @property
-    def _parameters(self) -> dict[str, str]:
+    def query_params(self) -> dict[str, str]:  # type: ignore[override]
+        """The query, parsed once for all who ask. Of several with one name the last counts, as elsewhere."""
         found: dict[str, str] | None = self.scope.get("quick_query")
         if found is None:
             query: str = self.scope["query_string"].decode("latin-1")
