@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from lakesweep.cli.options import with_settings
-from lakesweep.cli.render import print_json, print_table
+from lakesweep.cli.render import print_result, table_lines
 from lakesweep.settings.values import Settings
 
 __all__ = ["config_app"]
@@ -26,14 +26,14 @@ def show(*, settings: Settings) -> None:
     The order is: flag, LAKESWEEP_<FLAG> in the environment, --config file, Spark properties, what lakectl and the
     stores' own tools use, default.
     """
-    if settings.output.output == "json":
-        lines = {
-            line.name: {"value": line.value, "source": line.source} for line in settings.values
-        }
-        print_json({"schema": "lakesweep.config/1", "settings": lines})
-        return
-    rows = [(line.name, _text(line.value), line.source) for line in settings.values]
-    print_table(("setting", "value", "from"), rows)
+    values = settings.values
+    document = {line.name: {"value": line.value, "source": line.source} for line in values}
+    rows = [(line.name, _text(line.value), line.source) for line in values]
+    print_result(
+        settings.output,
+        {"schema": "lakesweep.config/1", "settings": document},
+        table_lines(("setting", "value", "from"), rows),
+    )
 
 
 def _text(value: object) -> str:

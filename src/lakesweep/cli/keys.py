@@ -11,7 +11,7 @@ import typer
 
 from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packages
 from lakesweep.cli.options import with_settings
-from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.cli.render import print_result, table_lines
 from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
@@ -63,9 +63,6 @@ def list_keys(
     """Show who has a key and what it may do; never a secret."""
     with _opened(data, db, key_file) as store:
         keys = store.list()
-    if settings.output.output == "json":
-        print_json([_document(key) for key in keys])
-        return
     rows = [
         [
             key.username,
@@ -76,7 +73,8 @@ def list_keys(
         ]
         for key in keys
     ]
-    print_table(["NAME", "ACCESS KEY ID", "MAY", "REPOSITORIES", "CREATED"], rows)
+    head = ["NAME", "ACCESS KEY ID", "MAY", "REPOSITORIES", "CREATED"]
+    print_result(settings.output, [_document(key) for key in keys], table_lines(head, rows))
 
 
 @keys_app.command("revoke")
@@ -92,10 +90,8 @@ def revoke(
     """Take a user's key away. Requests with it, and with login tokens made from it, are refused from now on."""
     with _opened(data, db, key_file) as store:
         revoked = store.revoke(name)
-    if settings.output.output == "json":
-        print_json(_document(revoked))
-    else:
-        print_text(f"revoked {revoked.access_key_id} of {revoked.username}")
+    line = f"revoked {revoked.access_key_id} of {revoked.username}"
+    print_result(settings.output, _document(revoked), [line])
 
 
 @keys_app.command("rotate")
@@ -138,9 +134,10 @@ def _time(key: Credentials) -> str:
 
 
 def _show_secret(settings: Settings, key: Credentials) -> None:
-    if settings.output.output == "json":
-        print_json(_document(key) | {"secret_access_key": key.secret_access_key})
-        return
-    print_text(f"user               {key.username}")
-    print_text(f"access key id      {key.access_key_id}")
-    print_text(f"secret access key  {key.secret_access_key}   (shown this once)")
+    lines = [
+        f"user               {key.username}",
+        f"access key id      {key.access_key_id}",
+        f"secret access key  {key.secret_access_key}   (shown this once)",
+    ]
+    document = _document(key) | {"secret_access_key": key.secret_access_key}
+    print_result(settings.output, document, lines)

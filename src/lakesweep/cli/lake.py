@@ -10,7 +10,7 @@ import typer
 
 from lakesweep.cli.lake_options import LakeData, lake_packages
 from lakesweep.cli.options import with_settings
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_result
 from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
@@ -55,9 +55,6 @@ def restore(
 
 
 def _show(settings: Settings, made: LakeCopy, verb: str) -> None:
-    if settings.output.output == "json":
-        print_json(asdict(made))
-        return
-    print_text(f"{verb} {made.repositories} repositories, {made.files} files, {made.bytes} bytes")
-    for namespace in made.namespaces_elsewhere:
-        print_text(f"not in the copy: {namespace}")
+    lines = [f"{verb} {made.repositories} repositories, {made.files} files, {made.bytes} bytes"]
+    lines += [f"not in the copy: {namespace}" for namespace in made.namespaces_elsewhere]
+    print_result(settings.output, asdict(made), lines)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import typer
 
 from lakesweep.secrets import known_secrets
+from lakesweep.settings.values import OutputSettings
 
-__all__ = ["print_json", "print_json_parts", "print_lines", "print_table", "print_text"]
+__all__ = [
+    *("print_json", "print_json_parts", "print_lines", "print_result", "print_text", "table_lines"),
+]
 
 
 def print_text(text: str) -> None:
@@ -21,6 +24,14 @@ def print_lines(lines: Iterable[str]) -> None:
     """A result for people, line by line; there may be millions."""
     for line in lines:
         print_text(line)
+
+
+def print_result(output: OutputSettings, document: object, lines: Iterable[str]) -> None:
+    """A result as the user wants it: one JSON document for programs, or lines for people."""
+    if output.output == "json":
+        print_json(document)
+    else:
+        print_lines(lines)
 
 
 def print_json(value: object) -> None:
@@ -41,9 +52,9 @@ def print_json_parts(head: Mapping[str, object], lists: Mapping[str, Iterable[ob
     typer.echo("\n}")
 
 
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Columns as wide as their widest cell; plain text, so that it can be piped and pasted."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     for row in (head, *rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print_text("  ".join(cells).rstrip())
+        yield "  ".join(cells).rstrip()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakesweep.cli.options import Repo, with_settings
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_result
 from lakesweep.errors import ConfigError
 from lakesweep.settings.values import Settings
 
@@ -89,11 +89,10 @@ def _read(file: str) -> str:
 def _show(settings: Settings, rules: RetentionRules | None) -> None:
     from lakesweep.collector.lakefs.retention_rules import rules_document
 
-    if settings.output.output == "json":
-        print_json(rules_document(rules) if rules is not None else None)
-    elif rules is None:
-        print_text("no rules: nothing expires")
-    else:
-        print_text(f"default  {rules.default_retention_days} days")
-        for branch, days in sorted(rules.branch_retention_days.items()):
-            print_text(f"branch   {branch}: {days} days")
+    if rules is None:
+        print_result(settings.output, None, ["no rules: nothing expires"])
+        return
+    branches = sorted(rules.branch_retention_days.items())
+    lines = [f"default  {rules.default_retention_days} days"]
+    lines += [f"branch   {branch}: {days} days" for branch, days in branches]
+    print_result(settings.output, rules_document(rules), lines)

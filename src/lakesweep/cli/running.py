@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ParamSpec, cast
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
     from lakesweep.progress import Progress
-    from lakesweep.settings.values import OutputSettings, Settings
+    from lakesweep.settings.values import OutputSettings, Settings, SparkSettings
 
 __all__ = [
-    *("NESSIE", "PendingRun", "failure_shown", "on_spark", "opened_run", "pending_nessie_run"),
-    *("refuse_switched_off", "run_and_show", "show_record", "progress_bars", "start_engine"),
+    *("NESSIE", "PendingRun", "failure_shown", "jvm_started", "on_spark", "opened_run"),
+    *("pending_nessie_run", "progress_bars", "refuse_switched_off", "run_and_show", "show_record"),
+    "start_engine",
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -56,15 +57,19 @@ def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
 
     @functools.wraps(command)
     def run(*words: _P.args, **named: _P.kwargs) -> None:
-        from lakesweep.engine.jvm import jvm_ahead
-
-        spark = cast("Settings", named["settings"]).spark
-        if spark.remote is not None:
-            return command(*words, **named)
-        with jvm_ahead(spark.master, spark.conf):
-            return command(*words, **named)
+        with jvm_started(cast("Settings", named["settings"]).spark):
+            command(*words, **named)
 
     return run
+
+
+@contextmanager
+def jvm_started(spark: SparkSettings) -> Iterator[None]:
+    """A JVM that starts beside the work in the block; none for a Spark Connect server."""
+    from lakesweep.engine.jvm import jvm_ahead
+
+    with nullcontext() if spark.remote is not None else jvm_ahead(spark.master, spark.conf):
+        yield
 
 
 def run_and_show(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lakesweep.cli.options import Repo, with_settings
-from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.cli.render import print_result, table_lines
 from lakesweep.cli.running import PendingRun, on_spark, opened_run, run_and_show, show_record
 from lakesweep.cli.runs_prune import prune
 from lakesweep.settings.values import Settings
@@ -35,22 +35,16 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
         found = list_runs(context.store)
     records = [run for run in found if not isinstance(run, DamagedRun)]
     damaged = [run for run in found if isinstance(run, DamagedRun)]
-    if settings.output.output == "json":
-        document = {
-            "schema": "lakesweep.collector/1",
-            "repository": context.name,
-            "runs": [record.as_json() for record in records],
-            "damaged": [{"run_id": run.run_id, "reason": run.why} for run in damaged],
-        }
-        print_json(document)
-        return
-    if records:
-        head, *rows = runs_table(records)
-        print_table(head, rows)
-    for run in damaged:
-        print_text(f"{run.run_id}  not readable: {run.why}")
-    if not found:
-        print_text(f"{context.name} has seen no run.")
+    document = {
+        "schema": "lakesweep.runs/1",
+        "repository": context.name,
+        "runs": [record.as_json() for record in records],
+        "damaged": [{"run_id": run.run_id, "reason": run.why} for run in damaged],
+    }
+    head, *rows = runs_table(records)
+    lines = list(table_lines(head, rows)) if records else []
+    lines += [f"{run.run_id}  not readable: {run.why}" for run in damaged]
+    print_result(settings.output, document, lines or [f"{context.name} has seen no run."])
 
 
 @runs_app.command("show")
@@ -88,7 +82,6 @@ def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
     with opened_run(settings, repo) as context, held_lease(context, "forget"):
         gone = forget_run(context.store, context.name, run_id)
-    if settings.output.output == "json":
-        print_json({"schema": "lakesweep.forgotten/1", "run_id": gone.run_id, "files": gone.files})
-    else:
-        print_text(f"run {gone.run_id} of {context.name} is forgotten: {gone.files} files removed")
+    line = f"run {gone.run_id} of {context.name} is forgotten: {gone.files} files removed"
+    document = {"schema": "lakesweep.forgotten/1", "run_id": gone.run_id, "files": gone.files}
+    print_result(settings.output, document, [line])

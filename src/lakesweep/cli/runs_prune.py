@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lakesweep.cli.options import Repo, with_settings
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_result
 from lakesweep.cli.running import opened_run
 from lakesweep.settings.values import Settings
 
@@ -28,10 +28,8 @@ def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
 
     with opened_run(settings, repo) as context, held_lease(context, "prune"):
         pruned = prune_own_files(context, dry_run=dry_run)
-    if settings.output.output == "json":
-        print_json({**pruned.as_json(), "repository": context.name, "dry_run": dry_run})
-        return
     done = "would be removed" if dry_run else "removed"
-    print_text(f"{context.name}: {len(pruned.runs)} runs and {pruned.files} files {done}")
-    for run_id in pruned.runs:
-        print_text(f"  {run_id}")
+    lines = [f"{context.name}: {len(pruned.runs)} runs and {pruned.files} files {done}"]
+    lines += [f"  {run_id}" for run_id in pruned.runs]
+    document = {**pruned.as_json(), "repository": context.name, "dry_run": dry_run}
+    print_result(settings.output, document, lines)

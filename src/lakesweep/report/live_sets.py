@@ -12,7 +12,7 @@ from lakesweep.domain.live_sets import ContentReference, DeferredFile, LiveSet, 
 
 __all__ = [
     *("content_lines", "deferred_json", "deferred_lines", "live_set_json", "live_set_lines"),
-    *("live_set_table", "mark_facts_json", "mark_facts_lines", "reference_json"),
+    *("live_set_table", "local_time", "mark_facts_json", "mark_facts_lines", "reference_json"),
 ]
 
 _SET = "{:<36}  {:<22}  {:<25} {:<25} {:<25} {:<25} {}"
@@ -31,7 +31,7 @@ def live_set_table(sets: Iterable[LiveSet], zone_name: str, zone: tzinfo) -> Ite
         "Error",
     ).rstrip()
     for live_set in sets:
-        shown = (_local(getattr(live_set, name), zone) for name in _TIMES)
+        shown = (local_time(getattr(live_set, name), zone) for name in _TIMES)
         # One line for each set, however many the message has.
         error = " ".join((live_set.error_message or "").split())
         yield _SET.format(live_set.id, live_set.status.value, *shown, error).rstrip()
@@ -47,9 +47,9 @@ def live_set_lines(
         ("ID", live_set.id),
         ("Status", live_set.status.value),
         ("Created", format_time(live_set.created)),
-        ("Identify complete", _local(live_set.identify_finished, zone)),
-        ("Expiry started", _local(live_set.expire_started, zone)),
-        ("Expiry finished", _local(live_set.expire_finished, zone)),
+        ("Identify complete", local_time(live_set.identify_finished, zone)),
+        ("Expiry started", local_time(live_set.expire_started, zone)),
+        ("Expiry finished", local_time(live_set.expire_finished, zone)),
         ("Error", live_set.error_message or ""),
         ("Content count", str(content_count)),
     ):
@@ -181,7 +181,8 @@ def deferred_json(file: DeferredFile) -> dict[str, object]:
     }
 
 
-def _local(time: datetime | None, zone: tzinfo) -> str:
+def local_time(time: datetime | None, zone: tzinfo) -> str:
+    """A time as the clocks of a zone show it; empty where there is none."""
     if time is None:
         return ""
     return time.astimezone(zone).replace(microsecond=0, tzinfo=None).isoformat()

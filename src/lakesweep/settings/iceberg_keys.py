@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lakesweep.settings.spark_properties import STORAGE_OPTION_OF
+
 __all__ = ["HADOOP", "HADOOP_CREDENTIAL_CHAINS", "ICEBERG", "ICEBERG_FILE_IOS", "KnownKeys"]
 
 
@@ -135,13 +137,8 @@ ICEBERG = KnownKeys(
 )
 
 _HADOOP_OPTIONS = {
-    "fs.s3a.access.key": "s3_access_key_id",
-    "fs.s3a.secret.key": "s3_secret_access_key",
-    "fs.s3a.session.token": "s3_session_token",
-    "fs.s3a.endpoint.region": "s3_region",
-    "fs.s3a.path.style.access": "s3_path_style",
     "fs.gs.auth.service.account.json.keyfile": "gcs_service_account_key_file",
-    "google.cloud.auth.service.account.json.keyfile": "gcs_service_account_key_file",
+    **STORAGE_OPTION_OF,
 }
 
 # The ends of the class names that stand for "the keys given here" or "AWS's own chain".
@@ -160,7 +157,6 @@ HADOOP_CREDENTIAL_CHAINS = (
 )
 
 _HADOOP_READ_APART = (
-    r"fs\.s3a\.endpoint",
     r"fs\.s3a\.connection\.ssl\.enabled",
     r"fs\.s3a\.aws\.credentials\.provider",
     r"fs\.azure\.account\.key\..+",

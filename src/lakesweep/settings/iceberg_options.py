@@ -60,8 +60,8 @@ def read_file_access(iceberg: Mapping[str, str], hadoop: Mapping[str, str]) -> F
     _check_file_io(iceberg)
     _check_credential_chain(hadoop)
     found = read_properties({HADOOP_PREFIX + name: value for name, value in hadoop.items()})
-    options = {name: value for name, (_, value) in found.storage.items()}
-    options |= {o: hadoop[k] for k, o in HADOOP.options.items() if k in hadoop}
+    options = {o: hadoop[k] for k, o in HADOOP.options.items() if k in hadoop}
+    options |= {name: value for name, (_, value) in found.storage.items()}
     return FileAccess(
         hadoop=options | dict(_hadoop_oauth(hadoop)),
         iceberg={o: iceberg[k] for k, o in ICEBERG.options.items() if k in iceberg}
@@ -79,8 +79,8 @@ def with_file_access(settings: Settings, access: FileAccess) -> Settings:
     return dataclasses.replace(settings, storage=storage)
 
 
-def _check_names(known: KnownKeys, given: Mapping[str, str]) -> None:
-    for full_name, value in given.items():
+def _check_names(known: KnownKeys, properties: Mapping[str, str]) -> None:
+    for full_name, value in properties.items():
         name = _of_all_buckets(full_name)
         for pattern, why in known.refused.items():
             if re.fullmatch(pattern, name):
@@ -215,18 +215,18 @@ def _connection(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 def _role(iceberg: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The role of `client.assume-role.*`; the region that AWS is asked in is the bucket's unless it says otherwise."""
-    given = {n.removeprefix(_ROLE): v for n, v in iceberg.items() if n.startswith(_ROLE)}
-    if given and "arn" not in given:
-        raise _cannot("--iceberg", f"{_ROLE}{next(iter(given))}", f"{_ROLE}arn is missing")
+    role = {n.removeprefix(_ROLE): v for n, v in iceberg.items() if n.startswith(_ROLE)}
+    if role and "arn" not in role:
+        raise _cannot("--iceberg", f"{_ROLE}{next(iter(role))}", f"{_ROLE}arn is missing")
     names = {
         "arn": "s3_assume_role_arn",
         "external-id": "s3_assume_role_external_id",
         "session-name": "s3_assume_role_session_name",
         "timeout-sec": "s3_assume_role_seconds",
     }
-    yield from ((option, given[name]) for name, option in names.items() if name in given)
-    if "region" in given and not {"client.region", "s3.region", "aws.region"} & iceberg.keys():
-        yield "s3_region", given["region"]
+    yield from ((option, role[name]) for name, option in names.items() if name in role)
+    if "region" in role and not {"client.region", "s3.region", "aws.region"} & iceberg.keys():
+        yield "s3_region", role["region"]
 
 
 _OAUTH = re.compile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -14,7 +14,7 @@ from lakesweep.errors import ConfigError
 
 __all__ = [
     *("COUNT", "DURATION", "ID", "MARK", "PAIRS", "PERCENT", "SECONDS", "SWITCH", "TEXT", "TIME"),
-    *("WORDS", "Kind", "choice"),
+    *("WORDS", "Kind", "choice", "split_pairs"),
 ]
 
 _YES_NO = {"true": True, "1": True, "yes": True, "on": True}
@@ -125,12 +125,18 @@ def _pairs(raw: object) -> Mapping[str, str]:
     """`k=v` words, or a table (in a file)."""
     if isinstance(raw, Mapping):
         return {str(key): _pair_value(str(key), value) for key, value in raw.items()}
-    pairs: dict[str, str] = {}
-    for word in _words(raw):
+    return split_pairs(
+        _words(raw), "A pair is written as NAME=VALUE, and one has no name or no '='."
+    )
+
+
+def split_pairs(words: Iterable[str], wrong: str) -> dict[str, str]:
+    """`k=v` words by their names, in order. The error does not repeat a word, which may be half of a secret."""
+    pairs = {}
+    for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key.strip():
-            # The word itself may be half of a secret, so it is not repeated.
-            raise ConfigError("A pair is written as NAME=VALUE, and one has no name or no '='.")
+            raise ConfigError(wrong, kind="bad-pair")
         pairs[key.strip()] = value
     return pairs
 

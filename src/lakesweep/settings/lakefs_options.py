@@ -6,6 +6,8 @@ documentation are all made from this table.
 
 from __future__ import annotations
 
+from functools import partial
+
 from lakesweep.settings.kinds import (
     COUNT,
     DURATION,
@@ -22,6 +24,8 @@ from lakesweep.settings.shared_options import GUARDS, OUTPUT, SPARK, STORAGE_OPT
 
 __all__ = ["SETTINGS", "setting"]
 
+_no_flag = partial(Option, has_flag=False)
+
 _SERVER = in_group(
     "server",
     Option(
@@ -37,36 +41,32 @@ _SERVER = in_group(
         "Access key id of the lakeFS user.",
         spark_property="lakefs.api.access_key",
     ),
-    Option(
+    _no_flag(
         "secret_access_key",
         TEXT,
         "Secret access key of the lakeFS user. No flag: a command line can be read by other users.",
-        has_flag=False,
         is_secret=True,
         spark_property="lakefs.api.secret_key",
     ),
-    Option(
+    _no_flag(
         "connect_timeout",
         SECONDS,
         "How long to wait for the server to accept a connection.",
         default="10s",
-        has_flag=False,
         spark_property="lakefs.api.connection.timeout_seconds",
     ),
-    Option(
+    _no_flag(
         "read_timeout",
         SECONDS,
         "How long to wait for an ordinary answer of the server.",
         default="10s",
-        has_flag=False,
         spark_property="lakefs.api.read.timeout_seconds",
     ),
-    Option(
+    _no_flag(
         "prepare_timeout",
         SECONDS,
         "How long the server may take to prepare commits or a page of uncommitted objects, or to dump its refs.",
         default="20m",
-        has_flag=False,
         spark_property="lakefs.gc.prepare_commits.timeout_seconds",
     ),
 )
@@ -139,27 +139,24 @@ _COLLECT = in_group(
     ),
     Option("keep_tags", SWITCH, "All tags are roots too."),
     Option("now", TIME, "Reference time for retention, never in the future.", default_text="now"),
-    Option(
+    _no_flag(
         "range_partitions",
         COUNT,
         "Tasks that read ranges.",
         default="50",
-        has_flag=False,
         spark_property="lakefs.gc.range.num_partitions",
     ),
-    Option(
+    _no_flag(
         "address_partitions",
         COUNT,
         "Tasks of the anti-join.",
         default="200",
-        has_flag=False,
         spark_property="lakefs.gc.address.num_partitions",
     ),
-    Option(
+    _no_flag(
         "range_read_parallelism",
         COUNT,
         "Tasks that list slices and read ranges, where it is set; wins over range_partitions.",
-        has_flag=False,
         spark_property="lakefs.job.range_read_parallelism",
     ),
 )
@@ -174,21 +171,19 @@ _SWEEP = in_group(
     Option(
         "dry_run", SWITCH, "Everything but the last step: same road, same numbers, nothing deleted."
     ),
-    Option(
+    _no_flag(
         "do_mark",
         SWITCH,
         "Mark (Spark property of the gc job; on the command line use `mark` or `sweep`).",
         default="true",
-        has_flag=False,
         spark_property="lakefs.gc.do_mark",
         spark_only=True,
     ),
-    Option(
+    _no_flag(
         "do_sweep",
         SWITCH,
         "Sweep (Spark property of the gc job; on the command line use `mark` or `sweep`).",
         default="true",
-        has_flag=False,
         spark_property="lakefs.gc.do_sweep",
         spark_only=True,
     ),

@@ -13,7 +13,7 @@ from lakesweep.domain.cutoff_policies import parse_instant
 from lakesweep.domain.live_sets import parse_live_set_id
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
-from lakesweep.settings.kinds import Kind
+from lakesweep.settings.kinds import Kind, split_pairs
 
 __all__ = [
     *("INSTANT", "LIVE_SET", "LOCATION", "NEGATABLE", "PAIRS", "PROBABILITY", "STRING", "STRINGS"),
@@ -35,14 +35,8 @@ def pairs(form: str) -> Kind:
     """`k=v[,k=v]`, repeated or not, in order. `form` is what help and errors call one pair, such as NAME=VALUE."""
 
     def parse(raw: object) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for item in (item for word in _strings(raw) for item in _split(word)):
-            key, equals, value = item.partition("=")
-            if not equals or not key.strip():
-                # The item may be half of a secret, so it is not repeated.
-                raise ConfigError(f"write {form}; one part has no name or no '='.", kind="bad-pair")
-            found[key.strip()] = value
-        return found
+        items = (item for word in _strings(raw) for item in _split(word))
+        return split_pairs(items, f"write {form}; one part has no name or no '='.")
 
     return Kind(f"{form}[,…]", parse, empty={}, is_repeated=True, is_pairs=True)
 

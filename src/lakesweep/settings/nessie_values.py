@@ -80,17 +80,12 @@ def refuse_misspelt_variables(env: Mapping[str, str]) -> None:
         if variable in known or not variable.startswith((TOOL_PREFIX, OUR_PREFIX)):
             continue
         near = _nearest(variable, known)
-        if near:
-            raise _no_option(variable, f"{near} is")
-        if variable.startswith(OUR_PREFIX):
-            raise _no_option(variable, "what lowers a guard works on the command line only")
-
-
-def _no_option(variable: str, hint: str) -> ConfigError:
-    return ConfigError(
-        f"{variable} in the environment is no option of `lakesweep nessie`; {hint}. Nothing was touched.",
-        kind="unknown-variable",
-    )
+        if near or variable.startswith(OUR_PREFIX):
+            hint = f"{near} is" if near else "what lowers a guard works on the command line only"
+            raise ConfigError(
+                f"{variable} in the environment is no option of `lakesweep nessie`; {hint}. Nothing was touched.",
+                kind="unknown-variable",
+            )
 
 
 def _nearest(variable: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import ConfigError
 from lakesweep.settings.lakefs_options import SETTINGS
 
-__all__ = ["HADOOP_PREFIX", "KnownProperties", "read_properties"]
+__all__ = ["HADOOP_PREFIX", "STORAGE_OPTION_OF", "KnownProperties", "read_properties"]
 
 HADOOP_PREFIX = "spark.hadoop."
 
@@ -25,7 +25,7 @@ _WITHOUT_EFFECT = {
     "lakefs.gc.s3.max_backoff_secs": "deletes slow down and recover by themselves",
 }
 
-_STORAGE_OPTION_OF = {
+STORAGE_OPTION_OF = {
     "fs.s3a.access.key": "s3_access_key_id",
     "fs.s3a.secret.key": "s3_secret_access_key",
     "fs.s3a.session.token": "s3_session_token",
@@ -69,8 +69,8 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
         name = full_name.removeprefix(HADOOP_PREFIX)
         if name in _SETTING_OF:
             settings[_SETTING_OF[name]] = (full_name, value)
-        elif name in _STORAGE_OPTION_OF:
-            storage[_STORAGE_OPTION_OF[name]] = (full_name, value)
+        elif name in STORAGE_OPTION_OF:
+            storage[STORAGE_OPTION_OF[name]] = (full_name, value)
         elif name == NO_DELETE:
             warnings.append(
                 f"{full_name} is deprecated; write {HADOOP_PREFIX}lakefs.gc.do_sweep=false."

@@ -76,6 +76,7 @@ def test_mark_backup_sweep_restore(
     assert later["objects"]["garbage"] == 1, "a restored object is seen again once it is old"
 
     listed = shell.json("runs", "list", "afternoon")
+    assert listed["schema"] == "lakesweep.runs/1"
     assert {run["flow"] for run in listed["runs"]} >= {"clean", "backup", "restore"}
     assert swept["run_id"] in shell.run("runs", "list", "afternoon")
     assert shell.json("runs", "show", "afternoon", swept["run_id"])["status"] == "swept"

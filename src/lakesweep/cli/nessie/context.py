@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.running import progress_bars, start_engine
+from lakesweep.cli.running import jvm_started, progress_bars, start_engine
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.settings.nessie_values import OptionValues
@@ -48,7 +48,6 @@ def opened_context(
 def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
     """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
     from lakesweep.engine.here_first import HereFirst
-    from lakesweep.engine.jvm import jvm_ahead
     from lakesweep.engine.late import LateEngine
     from lakesweep.engine.pyspark_internals import has_gateway
 
@@ -56,9 +55,7 @@ def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
     is_named = spark.remote or spark.master or spark.conf.get("spark.master")
 
     def start() -> Engine:
-        if spark.remote is not None:
-            return start_engine(settings, phases)
-        with jvm_ahead(spark.master, spark.conf):
+        with jvm_started(spark):
             return start_engine(settings, phases)
 
     if is_named or has_gateway():

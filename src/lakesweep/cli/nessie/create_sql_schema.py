@@ -6,7 +6,7 @@ import dataclasses
 
 from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import nessie_command
-from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.render import print_result
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -27,10 +27,7 @@ def create_sql_schema(*, options: OptionValues, settings: Settings) -> None:
     strategy = SchemaStrategy[database.schema or "CREATE"]
     with opened_live_sets(dataclasses.replace(database, schema=None)) as live_sets:
         statements = live_sets.create_schema(strategy)
-    if settings.output.output == "json":
-        document = {"schema": "lakesweep.nessie-schema/1", "strategy": strategy.value}
-        print_json({**document, "statements": statements})
-        return
-    for statement in statements:
-        print_text(f"{statement.strip().rstrip(';')};\n")
-    print_text("Done." if statements else "All tables are there already.")
+    document = {"schema": "lakesweep.nessie-schema/1", "strategy": strategy.value}
+    lines = [f"{statement.strip().rstrip(';')};\n" for statement in statements]
+    lines.append("Done." if statements else "All tables are there already.")
+    print_result(settings.output, {**document, "statements": statements}, lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakesweep.cli.nessie.context import lasting_location, with_file_access
 from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json, print_lines, print_text
+from lakesweep.cli.render import print_result
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -30,13 +30,12 @@ def delete(*, options: OptionValues, settings: Settings) -> None:
         live_set = live_sets.get(live_set_id)
         work = lasting_location(options, live_sets.work_of(live_set_id))
         removed = delete_set(live_sets, open_store(work, settings.storage), live_set_id)
-    if settings.output.output == "json":
-        print_json({"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)})
-        return
-    print_text(f"Deleting live content set {live_set_id}")
-    print_lines(live_set_table([live_set], zone.name, zone.rules))
-    print_text(
-        f"Live content set {live_set_id} successfully deleted. No file of the lake was touched."
-    )
+    lines = [
+        f"Deleting live content set {live_set_id}",
+        *live_set_table([live_set], zone.name, zone.rules),
+        f"Live content set {live_set_id} successfully deleted. No file of the lake was touched.",
+    ]
     if removed:
-        print_text(f"{removed} files of its runs in {work.uri} went with it.")
+        lines.append(f"{removed} files of its runs in {work.uri} went with it.")
+    document = {"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)}
+    print_result(settings.output, document, lines)

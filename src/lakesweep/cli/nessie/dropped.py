@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.nessie.catalog_client import nessie_client
@@ -9,15 +10,13 @@ from lakesweep.cli.nessie.context import lasting_location, opened_context, with_
 from lakesweep.cli.nessie.live_sets import opened_live_sets
 from lakesweep.cli.nessie.options import LAKE, nessie_command
 from lakesweep.cli.nessie.requests import mark_request
-from lakesweep.cli.render import print_json, print_table, print_text
+from lakesweep.cli.render import print_result, table_lines
 from lakesweep.errors import foreign_errors_as_ours
 from lakesweep.progress import human_bytes
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from lakesweep.collector.nessie.dropped import DroppedList, ListedTable
     from lakesweep.settings.nessie_kinds import ShownZone
 
@@ -47,48 +46,36 @@ def dropped(*, options: OptionValues, settings: Settings) -> None:
     ):
         context.engine.begin()
         found = list_dropped(context, client, request)
-    if settings.output.output == "json":
-        print_json(found.as_json())
-        return
-    _show(found, zone)
+    print_result(settings.output, found.as_json(), _lines(found, zone))
 
 
-def _show(found: DroppedList, zone: ShownZone) -> None:
+def _lines(found: DroppedList, zone: ShownZone) -> Iterator[str]:
     if found.left:
-        print_table(_HEAD, [_row(one, zone) for one in found.left])
-        print_text("")
+        yield from table_lines(_HEAD, [_row(one, zone) for one in found.left])
+        yield ""
     gone = len(found.tables) - len(found.left)
-    print_text(
-        f"{len(found.left):,} dropped tables and views with files, {gone:,} without any left."
-    )
+    yield f"{len(found.left):,} dropped tables and views with files, {gone:,} without any left."
     for one in found.left:
         places = ", ".join(one.locations) or one.table.metadata_location
         why = f" It stays: {one.why_kept}." if one.why_kept else ""
-        print_text(
-            f"{'.'.join(one.table.content_key)}: {places}, content {one.table.content_id}.{why}"
-        )
+        yield f"{'.'.join(one.table.content_key)}: {places}, content {one.table.content_id}.{why}"
     for place, (what, files) in found.places.items():
-        print_text(
-            f"{place}, {what}: {files.files:,} files, {human_bytes(files.bytes)}; unneeded ones go with --collect-dropped."
-        )
+        size = human_bytes(files.bytes)
+        yield f"{place}, {what}: {files.files:,} files, {size}; unneeded ones go with --collect-dropped."
     if found.unreadable:
-        print_text(f"{found.unreadable:,} live metadata files can't be read: a sweep would refuse.")
+        yield f"{found.unreadable:,} live metadata files can't be read: a sweep would refuse."
 
 
 def _row(one: ListedTable, zone: ShownZone) -> tuple[str, ...]:
+    from lakesweep.report.live_sets import local_time
+
     files = one.files
     return (
         ".".join(one.table.content_key),
-        _shown(one.table.last_seen, zone),
+        local_time(one.table.last_seen, zone.rules) or "?",
         f"{files.files:,}" if files else "?",
         human_bytes(files.bytes) if files else "?",
-        _shown(files.oldest if files else None, zone),
-        _shown(files.newest if files else None, zone),
+        local_time(files.oldest if files else None, zone.rules) or "?",
+        local_time(files.newest if files else None, zone.rules) or "?",
         "no" if one.why_kept else "now",
     )
-
-
-def _shown(time: datetime | None, zone: ShownZone) -> str:
-    if time is None:
-        return "?"
-    return time.astimezone(zone.rules).replace(microsecond=0, tzinfo=None).isoformat()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from lakesweep.domain.live_sets import LiveSetId
@@ -11,38 +12,36 @@ from lakesweep.settings.nessie_values import OptionValues
 __all__ = ["IdFile", "wanted_id_file"]
 
 
+@dataclass(frozen=True, slots=True)
 class IdFile:
     """Written empty before the mark, so that a place that can't be written to is known at once, and filled after it.
 
     A mark that fails leaves it empty, and not with an older mark's id.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    path: Path | None  # None: none is wanted
 
     def prepare(self) -> None:
-        """Make its folder and an empty file, where one is wanted."""
-        if self._path is not None:
-            try:
-                self._path.absolute().parent.mkdir(parents=True, exist_ok=True)
-                self._path.write_bytes(b"")
-            except OSError as error:
-                raise ConfigError(
-                    f"--write-live-set-id-to: {self._path} can't be written: {error}. Nothing was touched.",
-                    kind="bad-id-file",
-                ) from error
+        """Make its folder and an empty file."""
+        flag = "--write-live-set-id-to"
+        self._write("", f"{flag}: {self.path} can't be written: {{error}}. Nothing was touched.")
 
     def fill(self, live_set_id: LiveSetId) -> None:
         """Write the id, and nothing else."""
-        if self._path is not None:
-            try:
-                self._path.write_text(live_set_id, "utf-8")
-            except OSError as error:
-                raise ConfigError(
-                    f"The live set {live_set_id} is marked, and its id can't be written to {self._path}: {error}. "
-                    f"Go on with --live-set-id {live_set_id}.",
-                    kind="bad-id-file",
-                ) from error
+        self._write(
+            live_set_id,
+            f"The live set {live_set_id} is marked, and its id can't be written to {self.path}: {{error}}. "
+            f"Go on with --live-set-id {live_set_id}.",
+        )
+
+    def _write(self, text: str, message: str) -> None:
+        if self.path is None:
+            return
+        try:
+            self.path.absolute().parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigError(message.replace("{error}", str(error)), kind="bad-id-file") from error
 
 
 def wanted_id_file(options: OptionValues) -> IdFile:

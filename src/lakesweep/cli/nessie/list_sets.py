@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, nessie_command
-from lakesweep.cli.render import print_json, print_lines
+from lakesweep.cli.render import print_result
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -19,8 +19,9 @@ def list_sets(*, options: OptionValues, settings: Settings) -> None:
     zone = options.zone
     with opened_live_sets(chosen_database(options)) as live_sets:
         found = live_sets.all()
-    if settings.output.output == "json":
-        documents = [live_set_json(live_set) for live_set in found]
-        print_json({"schema": "lakesweep.nessie-live-sets/1", "live_sets": documents})
-        return
-    print_lines(live_set_table(found, zone.name, zone.rules))
+    documents = [live_set_json(live_set) for live_set in found]
+    print_result(
+        settings.output,
+        {"schema": "lakesweep.nessie-live-sets/1", "live_sets": documents},
+        live_set_table(found, zone.name, zone.rules),
+    )

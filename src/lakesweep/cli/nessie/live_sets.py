@@ -95,7 +95,7 @@ def named_live_set(options: OptionValues) -> LiveSetId:
     """The live set that the command line names, by its id or by the file that holds it.
 
     Raises:
-        ConfigError: none or both are options, or what is given is no id.
+        ConfigError: none or both are given, or what is given is no id.
     """
     chosen = options.flags_in("id")
     if len(chosen) != 1:

@@ -11,7 +11,7 @@ from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.options import LIVE_SETS, MARK, nessie_command
 from lakesweep.cli.nessie.requests import mark_request
 from lakesweep.cli.nessie.result_lines import identify_line
-from lakesweep.cli.render import print_json, print_lines
+from lakesweep.cli.render import print_json, print_result
 from lakesweep.cli.running import progress_bars
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
@@ -55,10 +55,7 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
         if settings.output.output == "json":
             print_json(_failed(error, datetime.now(UTC) - started))
         raise
-    if settings.output.output == "json":
-        print_json(_document(marked))
-        return
-    print_lines(marked_lines(marked))
+    print_result(settings.output, _document(marked), marked_lines(marked))
 
 
 def mark_into(
