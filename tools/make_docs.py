@@ -14,6 +14,7 @@ import typer
 
 from lakesweep.cli.main import app
 from lakesweep.settings.lakefs_options import SETTINGS
+from lakesweep.settings.nessie_options import NESSIE_OPTIONS
 from lakesweep.settings.option import Option
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -79,7 +80,22 @@ def settings_page() -> str:
     for group, title in GROUPS.items():
         parts.append(f"## {title}\n")
         parts.extend(setting_entry(s) for s in SETTINGS if s.group == group)
+    parts.append(nessie_table())
     return "\n".join(parts)
+
+
+def nessie_table() -> str:
+    head = (
+        "## Options of `lakesweep nessie`\n\n"
+        "A value is looked for on the command line, then in the environment; [Commands](commands.md) says what each means. "
+        "The settings of Spark, of output and `storage_option` above hold for these commands as well.\n\n"
+        "| option | environment | default |\n| --- | --- | --- |\n"
+    )
+    rows = []
+    for option in NESSIE_OPTIONS:
+        variable = f"`{option.variable}`" if option.variable else "on the command line only"
+        rows.append(f"| `{option.flag}` | {variable} | {shown_default(option)} |\n")
+    return head + "".join(rows)
 
 
 def setting_entry(setting: Option) -> str:
@@ -93,10 +109,13 @@ def setting_entry(setting: Option) -> str:
         lines.append(f"- environment: `{setting.variable}`; file: `{setting.file_key}`")
     if setting.spark_property:
         lines.append(f"- Spark property: `{full_property(setting)}`")
-    default = setting.shown_default or ("false" if setting.kind.is_switch else None)
-    if default is not None:
+    if default := shown_default(setting):
         lines.append(f"- default: {default}")
     return "\n".join(lines) + "\n"
+
+
+def shown_default(option: Option) -> str:
+    return option.shown_default or ("false" if option.kind.is_switch else "")
 
 
 def full_property(setting: Option) -> str:

@@ -1,1 +1,1 @@
-"""The command line: one file per command. Each parses, calls `runs`, and renders; heavy imports stand inside commands."""
+"""The command line: one file per command. Each parses, calls `collector`, and renders; heavy imports stand inside commands."""

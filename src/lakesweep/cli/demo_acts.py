@@ -49,7 +49,7 @@ class _OnDisk:
 
 @dataclass(frozen=True, slots=True)
 class Acts:
-    """The demo, once its lake stands."""
+    """The steps of the demo on its embedded lake."""
 
     story: Story
     settings: Settings

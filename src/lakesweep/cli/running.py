@@ -53,7 +53,7 @@ def pending_nessie_run(live_set_id: str = "") -> PendingRun:
 
 
 def on_spark(command: Callable[_P, None]) -> Callable[_P, None]:
-    """Start the JVM before the command, which loads the rest of us and asks the server meanwhile."""
+    """Start the JVM before the command. It starts while the command imports modules and asks the server."""
 
     @functools.wraps(command)
     def run(*words: _P.args, **named: _P.kwargs) -> None:
@@ -118,7 +118,7 @@ def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]
 
 @contextmanager
 def opened_run(settings: Settings, repo: str) -> Iterator[RunContext]:
-    """A repository for commands that ask or remove little; Spark starts only if it is needed."""
+    """The context of commands that read or remove little; Spark starts only if it is needed."""
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
@@ -128,7 +128,7 @@ def opened_run(settings: Settings, repo: str) -> Iterator[RunContext]:
 
 
 def start_engine(settings: Settings, phases: Phases | None = None) -> Engine:
-    """Spark, as the settings say."""
+    """A Spark engine, as the settings describe it."""
     try:
         from lakesweep.engine.session import build_session
         from lakesweep.engine.spark import SparkEngine
@@ -159,7 +159,7 @@ def show_record(output: OutputSettings, record: RunRecord) -> None:
 
 
 def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool = False) -> None:
-    """`mark` and `sweep` say what is done; properties that say otherwise can't be meant."""
+    """Refuse `mark` or `sweep` where a Spark property switches it off."""
     for wanted, is_on, name in (
         (mark, settings.collect.do_mark, "do_mark"),
         (sweep, settings.collect.do_sweep, "do_sweep"),
@@ -173,7 +173,7 @@ def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool =
 
 
 def progress_bars(output: OutputSettings) -> Progress | None:
-    """Bars where somebody looks on; None leaves one log line for each phase."""
+    """Progress bars, where stderr is a terminal; None leaves one log line for each phase."""
     if not output.show_progress or not sys.stderr.isatty():
         return None
     from lakesweep.progress import RichProgress

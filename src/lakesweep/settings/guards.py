@@ -25,7 +25,7 @@ _LEAST_MIN_AGE = timedelta(hours=24, minutes=10)
 
 
 def raise_min_age_only(sources: dict[str, list[Found]], warnings: list[str]) -> None:
-    """Leave out a Spark property that would lower the minimum age, and say so."""
+    """Leave out a Spark property that would lower the minimum age, with a warning."""
     kept: list[Found] = []
     for found in sources["min_age"]:
         if found.rank is Rank.SPARK:

@@ -42,7 +42,7 @@ def pairs(form: str) -> Kind:
 
 
 def _split(word: str) -> list[str]:
-    """Parts between commas; a comma inside double quotes parts nothing."""
+    """The parts between commas; a comma inside double quotes does not separate."""
     return [part for part in re.findall(r'(?:[^,"]|"[^"]*"|")+', word) if part.strip()]
 
 

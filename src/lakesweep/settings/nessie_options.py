@@ -41,14 +41,14 @@ _POLICY = (
 )
 
 NESSIE_OPTIONS: tuple[Option, ...] = (
-    _nessie_gc(
+    _typed(
         "inmemory",
         TRUE_FALSE,
         "Keep the live set in memory, for `gc` without --defer-deletes; nothing of it stays.",
     ),
     *in_group(
         "jdbc",
-        _nessie_gc(
+        _typed(
             "jdbc",
             TRUE_FALSE,
             "Live sets are in a database; needed where all that is known of it comes from the environment.",

@@ -47,7 +47,7 @@ class ServerSettings:
     prepare_timeout: timedelta
 
     def access(self) -> ServerAccess:
-        """All that it takes to ask the server.
+        """Address and credentials of the server.
 
         Raises:
             ConfigError: something is missing; says what, and where it could come from.
@@ -104,7 +104,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, slots=True)
 class OutputSettings:
-    """How results and talk look."""
+    """How results, logs and progress are shown."""
 
     output: Literal["text", "json"]
     log_level: Literal["debug", "info", "warning", "error"]
@@ -136,7 +136,7 @@ class Settings:
     warnings: tuple[str, ...]
 
     def secrets(self) -> frozenset[str]:
-        """Every secret in here, for whoever must keep them out of a text."""
+        """Every secret in these settings, so that it can be masked."""
         found = set(self.storage.secrets())
         for text in (self.server.endpoint_url, self.spark.remote, self.storage.s3_endpoint):
             found |= secrets_in_url(text or "")

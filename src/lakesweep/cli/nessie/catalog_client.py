@@ -38,7 +38,7 @@ def reverifying_client(
     *,
     is_to_delete: bool = True,
 ) -> Iterator[NessieClient | None]:
-    """A client of the catalog that the set was marked from; None where nothing is deleted, or nobody is to be asked."""
+    """A client of the catalog that the set was marked from; None where nothing is deleted, or with `--no-reverify`."""
     from lakesweep.catalogs.nessie.client import NessieClient
 
     is_named = options.is_given("uri")

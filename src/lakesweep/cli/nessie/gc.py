@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakesweep.cli.nessie.catalog_client import nessie_client
 from lakesweep.cli.nessie.context import (
     lasting_location,
@@ -17,6 +19,7 @@ from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, MARK, nessie
 from lakesweep.cli.nessie.requests import expire_request, mark_request
 from lakesweep.cli.render import print_lines, print_text
 from lakesweep.cli.running import failure_shown, pending_nessie_run
+from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -30,14 +33,11 @@ def gc(*, options: OptionValues, settings: Settings) -> None:
     It is the same as `mark-live` and `expire --uri …` after another. With --inmemory no database is needed, and nothing
     of the live set stays. Recording files for a later delete (--defer-deletes) needs a database.
     """
-    from lakesweep.domain.live_sets import LiveSetId
-
     defer = options["defer_deletes"]
     database = chosen_database(options, may_be_in_memory=not defer, may_drop=True)
     marking = mark_request(options)
-    expire_request(
-        options, LiveSetId(""), defer=defer
-    )  # what is wrong with it shows before the mark
+    # What is wrong with it shows before the mark.
+    sweeping = expire_request(options, LiveSetId(""), defer=defer, is_in_memory=database is None)
     settings = with_file_access(options, settings, deletes=not defer)
     pending = pending_nessie_run()
     with (
@@ -54,8 +54,5 @@ def gc(*, options: OptionValues, settings: Settings) -> None:
         if settings.output.output == "text":
             print_lines(marked_lines(marked))
             print_text("")
-        is_in_memory = database is None
-        request = expire_request(
-            options, marked.live_set_id, defer=defer, is_in_memory=is_in_memory
-        )
+        request = replace(sweeping, live_set_id=marked.live_set_id)
         expire_and_show(settings.output, context, request, client)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakesweep.domain.live_sets import LiveSetId, parse_live_set_id
 from lakesweep.errors import ConfigError
@@ -23,12 +23,7 @@ __all__ = ["Database", "chosen_database", "named_live_set", "opened_live_sets"]
 class Database:
     """A database of live sets and how it is reached."""
 
-    url: str = field(repr=False)  # may hold a password
-    user: str | None
-    password: str | None = field(repr=False)
-    properties: dict[str, str] = field(repr=False)
-    fetch_size: int
-    pool_size: int
+    connection: Mapping[str, Any] = field(repr=False)  # for `open_live_sets`; holds a password
     schema: str | None  # the name of a SchemaStrategy
 
 
@@ -67,8 +62,7 @@ def chosen_database(
 
 
 def _database(options: OptionValues, may_drop: bool) -> Database:
-    url = options["jdbc_url"]
-    if not url:
+    if not options["jdbc_url"]:
         raise ConfigError(
             "Which database? Give --jdbc-url or NESSIE_GC_JDBC_URL. Nothing was touched.",
             kind="no-jdbc-url",
@@ -80,15 +74,9 @@ def _database(options: OptionValues, may_drop: bool) -> Database:
             "Nothing was touched. `lakesweep nessie create-sql-schema` drops and makes the tables.",
             kind="would-drop",
         )
-    return Database(
-        url=url,
-        user=options["jdbc_user"],
-        password=options["jdbc_password"],
-        properties=options["jdbc_properties"],
-        fetch_size=options["jdbc_fetch_size"],
-        pool_size=max(2, options["jdbc_pool_max_size"]),
-        schema=schema,
-    )
+    names = ("url", "user", "password", "properties", "fetch_size")
+    connection = {name: options[f"jdbc_{name}"] for name in names}
+    return Database(connection | {"pool_size": max(2, options["jdbc_pool_max_size"])}, schema)
 
 
 def named_live_set(options: OptionValues) -> LiveSetId:
@@ -140,9 +128,7 @@ def opened_live_sets(database: Database | None) -> Iterator[LiveSetStore]:
         with InMemoryLiveSets() as in_memory:
             yield in_memory
         return
-    connection = asdict(database)
-    schema = connection.pop("schema")
-    with open_live_sets(**connection) as store:
-        if schema is not None:
-            store.create_schema(SchemaStrategy[schema])
+    with open_live_sets(**database.connection) as store:
+        if database.schema is not None:
+            store.create_schema(SchemaStrategy[database.schema])
         yield store

@@ -30,7 +30,7 @@ class NessieGroup(TyperGroup):
 
 
 class NessieCommand(TyperCommand):
-    """A command whose words are read as picocli would."""
+    """A command whose words are read as picocli reads them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         options = [parameter for parameter in self.get_params(ctx) if hasattr(parameter, "is_flag")]

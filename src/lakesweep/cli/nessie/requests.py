@@ -72,13 +72,13 @@ def expire_request(
 
 
 def _grace(options: OptionValues) -> timedelta | None:
-    """None where a time on the command line takes the place of the grace period."""
+    """The grace period of a sweep; None where a time on the command line takes its place."""
     is_time_on_command_line = options.is_on_command_line("max_file_modification")
     return None if is_time_on_command_line and not options.is_given("grace") else options["grace"]
 
 
 def _dropped_grace(options: OptionValues, is_wanted: bool | None) -> timedelta | None:
-    """None where nothing of dropped tables is to be collected."""
+    """How long dropped tables stay; None where none is collected."""
     grace: timedelta = options["dropped_grace"]
     if is_wanted is None:
         is_wanted = options["collect_dropped"]

@@ -8,7 +8,7 @@ __all__ = ["deferred_line", "identify_line", "java_duration", "sweep_line"]
 
 
 def identify_line(status: str, took: timedelta, live_set_id: str) -> str:
-    """The last line of a mark."""
+    """The last line of what `mark-live` prints."""
     return (
         f"Finished Nessie-GC identify phase finished with status {status} after {java_duration(took)}, "
         f"live-content-set ID is {live_set_id}."
@@ -24,12 +24,12 @@ def sweep_line(status: str, took: timedelta, live_set_id: str, deleted: int, fai
 
 
 def deferred_line(deleted: int, failed: int) -> str:
-    """The last line of deferred deletes."""
+    """The last line of what `deferred-deletes` prints."""
     return f"Deferred deletion finished: {deleted} files deleted, {failed} delete failures."
 
 
 def java_duration(duration: timedelta) -> str:
-    """As java.time.Duration writes it: `PT0S`, `PT2.36S`, `PT1H2M3S`."""
+    """A duration as java.time.Duration writes it: `PT0S`, `PT2.36S`, `PT1H2M3S`."""
     microseconds = max(0, duration // timedelta(microseconds=1))
     minutes, microseconds = divmod(microseconds, 60_000_000)
     hours, minutes = divmod(minutes, 60)
