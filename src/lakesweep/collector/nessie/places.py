@@ -17,6 +17,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.parallel import ordered_parallel
 
 # A local file is read sooner than it is handed to a thread, unless its disk is far away or slow.
@@ -44,10 +45,14 @@ class Lake:
         return open_store(location, self.storage)
 
     def open_for_deletes(self, folder: Location) -> ObjectStore:
-        """The same; local files are looked at one by one, as handing each to a thread takes longer than the look."""
+        """The same; local files are looked at one by one, as handing each to a thread takes longer than the look.
+
+        Stores of several folders may be used at once: none waits for another.
+        """
         if folder.kind != "local":
             return self.open(folder)
-        return open_store(folder, replace(self.storage, max_requests_in_flight=1))
+        one = open_store(folder, replace(self.storage, max_requests_in_flight=1))
+        return ObjectStore(one.root, one.backend, one.options, CongestionControl(1))
 
     def read(self, uri: str) -> bytes | Unreadable:
         """A whole file. Missing, forbidden or not understood is `Unreadable`; a store out of reach is an error."""

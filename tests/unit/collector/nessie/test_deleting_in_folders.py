@@ -1,0 +1,69 @@
+"""Files of several local folders are deleted at the same time, each folder's one after another."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesweep.collector.ledger import deleting
+from lakesweep.collector.ledger.deadline import Deadline, this_moment
+from lakesweep.collector.ledger.deleting import LedgerFolders
+from lakesweep.collector.nessie.deletion import FileDeletion
+from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.protection import FolderIndex
+from lakesweep.collector.target import Target
+from lakesweep.domain.location import Location
+from lakesweep.storage import DeleteOutcome, StorageOptions
+from lakesweep.storage.local import LocalBackend
+from lakesweep.storage.values import NO_TERMS, DeleteTerms
+
+
+def delete(folder: Path, rows: pa.Table) -> list[str]:
+    """The outcome of each file."""
+    options = StorageOptions()
+    work = Target(Location.parse("mem://work"), options)
+    protection = FolderIndex.of([(f"file://{folder}", "")], elsewhere="outside")
+    deletion = FileDeletion(Lake(options), work, LedgerFolders("l/", "d/"), protection, work)
+    now = datetime.now(UTC)
+    deadline = Deadline(now + timedelta(hours=1), now, this_moment())
+    return [outcome for outcome, _ in deletion._outcomes(rows, deadline)]
+
+
+@pytest.fixture
+def meeting_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every delete of files waits for one in another folder."""
+    both = threading.Barrier(2, timeout=5)
+    plain: Callable[..., list[DeleteOutcome]] = LocalBackend.delete
+
+    def meet(
+        backend: LocalBackend, keys: Sequence[str], terms: DeleteTerms = NO_TERMS
+    ) -> list[DeleteOutcome]:
+        if not keys[0].startswith("."):  # checksums
+            both.wait()
+        return plain(backend, keys, terms)
+
+    monkeypatch.setattr(LocalBackend, "delete", meet)
+
+
+@pytest.mark.usefixtures("meeting_deletes")
+def test_no_folder_waits_for_another_and_each_file_gets_its_own_outcome(tmp_path: Path) -> None:
+    """One that was written anew since stays, whatever happens in the other folder."""
+    rows: list[dict[str, object]] = []
+    for path in [tmp_path / folder / name for name in ("x", "y") for folder in ("a", "b")]:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"garbage")
+        os.utime(path, (10, 10))
+        then = datetime.fromtimestamp(10, UTC)
+        rows.append({"uri": f"file://{path}", "size_bytes": 7, "last_modified": then})
+    rows[3]["size_bytes"] = 1  # planned when it was another
+    outcomes = delete(tmp_path, pa.Table.from_pylist(rows, schema=FILE_SCHEMA))
+    assert outcomes == [*[deleting.DELETED] * 3, deleting.CHANGED]
+    assert [path.name for path in tmp_path.rglob("?") if path.is_file()] == ["y"]
+    assert (tmp_path / "b" / "y").exists()
