@@ -44,6 +44,7 @@ def secrets_in_url(text: str) -> frozenset[str]:
     """The password in `scheme://user:password@host`, the token of a Spark Connect URL, secret parameters of JDBC's."""
     parameters = re.findall(r"[?&;]([^=&;?]+)=([^&;]+)", text)
     found = {value for name, value in parameters if is_secret_name(name)}
+    found.update(re.findall(r"(?i);token=([^;]+)", text))  # Spark ends it at ';' only
     try:
         password = urlsplit(text.removeprefix("jdbc:")).password
     except ValueError:

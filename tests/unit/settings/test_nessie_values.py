@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lakesweep.errors import ConfigError
-from lakesweep.secrets import known_secrets
+from lakesweep.secrets import known_secrets, secrets_in_url
 from lakesweep.settings.nessie_options import NESSIE_OPTIONS, nessie_option
 from lakesweep.settings.nessie_values import OptionValues, refuse_misspelt_variables
 
@@ -148,6 +148,12 @@ def test_secrets_are_known_as_soon_as_they_are_read(flags: dict[str, Any], secre
     """Before anything can fail over them and quote them."""
     given(**flags)
     assert secret not in known_secrets.mask(f"failed with {secret}!")
+
+
+def test_a_token_of_spark_connect_is_masked_to_its_end() -> None:
+    """Spark reads it up to the next ';', whatever a URL's own parameters end at."""
+    assert secrets_in_url("sc://spark:15002/;token=tok&ten;x=1") >= {"tok&ten"}
+    assert secrets_in_url("jdbc:mysql://h/db?user=a&password=pass-ten") == {"pass-ten"}
 
 
 def test_secrets_of_the_environment_too() -> None:
