@@ -4,6 +4,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 export PYTHON
+# Where this is set, as in many containers, every Python that a test starts compiles all it loads.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-fast test-real mutations real-parts lint types format bench bench-full docs clean
@@ -20,8 +22,8 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" $(ARGS)
 
-test-fast: setup  ## unit and property tests without the slow ones, no JVM: a few minutes
-	$(BIN)/pytest -m "not real and not spark and not slow" tests/unit tests/property $(ARGS)
+test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: the loop of an edit
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m "not real and not spark and not slow" tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m real $(ARGS)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 from lakesweep.lake.kv import sqlite
@@ -20,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # On shared two-core machines a first call may compile or load for seconds: the time limit per test is the judge
 # of slowness, not a deadline per example.
 settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("fast", deadline=None, max_examples=10)
 settings.register_profile(
     "ci",
     deadline=None,
@@ -52,6 +55,20 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         careless = (*sqlite._PRAGMAS, "synchronous=OFF")
         patch.setattr(sqlite, "_PRAGMAS", careless)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _commands_built_once() -> Iterator[None]:
+    """A program builds the tree of its commands once; tests that call it in this process would do so at every call."""
+    build = typer.main.get_command
+
+    @cache
+    def built(app: typer.Typer, *_commands: object) -> object:
+        return build(app)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", lambda app: built(app, *app.registered_commands))
         yield
 
 

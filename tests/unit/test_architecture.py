@@ -101,26 +101,38 @@ def _parsed(module: Path) -> ast.Module:
     return ast.parse(module.read_text("utf-8"))
 
 
+@cache
+def _imports(module: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """All import statements, and whether each is for type checkers only."""
+    found: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+    todo: list[tuple[ast.AST, bool]] = [(_parsed(module), False)]
+    while todo:
+        node, is_for_types = todo.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append((node, is_for_types))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            is_for_types = True
+        # Expressions hold no statements, and are most of a tree.
+        for parts in (getattr(node, name, ()) for name in _PARTS_WITH_STATEMENTS):
+            todo += [(part, is_for_types) for part in parts]
+    return found
+
+
+_PARTS_WITH_STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
 def imported_names(module: Path) -> Iterator[tuple[str, bool]]:
     """Every imported module's full name, and whether it is for type checkers only."""
-    tree = _parsed(module)
-    for_types = {
-        node
-        for guard in ast.walk(tree)
-        if isinstance(guard, ast.If) and "TYPE_CHECKING" in ast.unparse(guard.test)
-        for statement in guard.body
-        for node in ast.walk(statement)
-    }
-    for node in ast.walk(tree):
+    for node, is_for_types in _imports(module):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, node in for_types
-        elif isinstance(node, ast.ImportFrom):
+                yield alias.name, is_for_types
+        else:
             assert node.level == 0, f"{module} imports relatively; write the full name"
-            yield node.module or "", node in for_types
+            yield node.module or "", is_for_types
             if node.module == "lakesweep":
                 for alias in node.names:
-                    yield f"lakesweep.{alias.name}", node in for_types
+                    yield f"lakesweep.{alias.name}", is_for_types
 
 
 def test_no_module_needs_itself_on_the_way() -> None:
@@ -132,10 +144,10 @@ def test_no_module_needs_itself_on_the_way() -> None:
 
 def _needed_modules(module: Path, names: set[str]) -> set[str]:
     needed = set()
-    for node in ast.walk(_parsed(module)):
+    for node, _ in _imports(module):
         if isinstance(node, ast.Import):
             needed |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             inside = {f"{node.module}.{alias.name}" for alias in node.names}
             needed |= inside & names if inside <= names else {str(node.module)}
     return needed & names

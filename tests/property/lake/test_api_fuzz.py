@@ -25,6 +25,8 @@ from lakesweep_testing.api_requests import (
 )
 from lakesweep_testing.asgi import AsgiLake
 
+pytestmark = pytest.mark.slow
+
 OPERATIONS = [
     operation
     for operation in read_operations(build_routes().openapi())

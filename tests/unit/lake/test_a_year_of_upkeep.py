@@ -103,6 +103,7 @@ def test_walk_over_files_goes_on_where_it_stopped(
     assert all(before - after <= 10 for before, after in itertools.pairwise(counts))
 
 
+@pytest.mark.slow
 def test_head_moves_past_every_rule_go() -> None:
     """And what is retained is the same with them and without them, every day."""
     repo = LakeRepo().create()
@@ -150,6 +151,7 @@ def test_head_moves_stay_without_rules_and_when_dated_later() -> None:
     assert [move.branch_id for move in repo.lake.head_moves.all(repo.record)] == ["later"]
 
 
+@pytest.mark.slow
 def test_lists_that_no_collection_can_want_go() -> None:
     """Those of the last four weeks stay, and so does what a collector put beside them."""
     repo = LakeRepo().create()
