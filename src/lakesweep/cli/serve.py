@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packages
-from lakesweep.cli.options import with_settings
+from lakesweep.cli.options import set_up_logging, with_settings
 from lakesweep.domain.durations import parse_duration
 from lakesweep.errors import ConfigError
 from lakesweep.settings.values import Settings
@@ -133,8 +134,16 @@ def serve(
         else:
             # Each worker opens a lake of its own; this process only watches them.
             lake.close()
-            worker = partial(serve_worker, settings=lake_settings, db_url=db, serving=serving)
-            run_workers(workers, listener, worker, announce=announce)
+            worker = partial(
+                serve_worker,
+                settings=lake_settings,
+                db_url=db,
+                serving=serving,
+                set_up_logging=partial(set_up_logging, settings.output),
+            )
+            # A worker without an audit log would end with it.
+            passes_on = [signal.SIGHUP] if audit_log is not None else []
+            run_workers(workers, listener, worker, announce=announce, passes_on=passes_on)
     finally:
         listener.close()
         lake.close()

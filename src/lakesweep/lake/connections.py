@@ -1,15 +1,16 @@
 """Connections that neither wait nor grow for ever.
 
 The HTTP server bounds how long an idle connection is kept, and `api.limits` how long and how large a body may be. Between
-the two lies a client that opens a connection and never finishes a request's headers, or sends headers without end;
-enough of those, and nobody else gets in.
+the two lies a client that opens a connection and never finishes a TLS handshake or a request's headers, or sends headers
+without end; enough of those, and nobody else gets in.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
+import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 _MOST_HEAD_BYTES = 64 * 1024
@@ -49,6 +50,18 @@ class GatheredWrites:
             self._waiting.clear()
             if not self._transport.is_closing():
                 self._transport.write(data)
+
+
+class ImpatientLoop(uvloop.Loop):
+    """An event loop whose servers wait a bounded time for a TLS handshake: no protocol hears of a connection before."""
+
+    handshake_seconds = 30.0
+
+    async def create_server(self, *args: Any, **how: Any) -> asyncio.Server:
+        """Listen, with the bound where TLS is spoken."""
+        if how.get("ssl") is not None:
+            how.setdefault("ssl_handshake_timeout", self.handshake_seconds)
+        return cast(asyncio.Server, await super().create_server(*args, **how))
 
 
 class ImpatientProtocol(HttpToolsProtocol):

@@ -211,16 +211,19 @@ def serve_lake(
 ) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first.
 
+    SIGHUP opens the audit log anew, where there is one.
     `announce` is called once a signal would stop the server in good order.
     """
-    with (
-        _uvicorn_server(lake, serving) as server,
-        housekeeping(lake) if keeps_house else nullcontext(),
-        _stopped_by_signals(server),
-    ):
-        announce()
-        watch_parent(partial(setattr, server, "should_exit", True))
-        server.run(sockets=[listener])
+    with _opened_audit_log(serving) as audit_log:
+        server = _uvicorn_server(lake, serving, audit_log)
+        with (
+            _reopened_on_hangup(audit_log),
+            housekeeping(lake) if keeps_house else nullcontext(),
+            _stopped_by_signals(server),
+        ):
+            announce()
+            watch_parent(partial(setattr, server, "should_exit", True))
+            server.run(sockets=[listener])
 
 
 def serve_worker(
@@ -230,8 +233,10 @@ def serve_worker(
     settings: LakeSettings,
     db_url: str | None,
     serving: Serving,
+    set_up_logging: Callable[[], None],
 ) -> None:
     """Serve as one of several processes, with a lake of its own on the ref store that all of them share."""
+    set_up_logging()
     lake = open_lake(settings, db_url)
     try:
         serve_lake(lake, listener, announce=lambda: None, serving=serving, keeps_house=keeps_house)
@@ -313,7 +318,8 @@ class LakeServer:
             self.access_key_id = access_key_id
             self.secret_access_key = secret_access_key
             self._listener = self._resources.enter_context(bind(host, port))
-            self._server = self._resources.enter_context(_uvicorn_server(self.lake, serving))
+            audit_log = self._resources.enter_context(_opened_audit_log(serving))
+            self._server = _uvicorn_server(self.lake, serving, audit_log)
         except BaseException:
             self._resources.close()
             raise
@@ -354,15 +360,35 @@ class LakeServer:
 
 
 @contextmanager
-def _uvicorn_server(lake: Lake, serving: Serving) -> Iterator[uvicorn.Server]:
-    with ExitStack() as resources:
-        audit_log = None
-        if serving.audit_log is not None:
-            audit_log = resources.enter_context(closing(AuditLog(serving.audit_log)))
-        config = uvicorn.Config(
+def _opened_audit_log(serving: Serving) -> Iterator[AuditLog | None]:
+    if serving.audit_log is None:
+        yield None
+        return
+    with closing(AuditLog(serving.audit_log)) as audit_log:
+        yield audit_log
+
+
+@contextmanager
+def _reopened_on_hangup(audit_log: AuditLog | None) -> Iterator[None]:
+    if audit_log is None:
+        yield
+        return
+    earlier = signal.signal(signal.SIGHUP, lambda *_: audit_log.reopen())
+    signal.pthread_sigmask(
+        signal.SIG_UNBLOCK, [signal.SIGHUP]
+    )  # in a worker it was blocked until now
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, earlier)
+
+
+def _uvicorn_server(lake: Lake, serving: Serving, audit_log: AuditLog | None) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(
             build_app(lake, limits=serving.limits, audit_log=audit_log),
             http=protocol_with(serving.limits),
-            loop="uvloop",
+            loop="lakesweep.lake.connections:ImpatientLoop",
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -372,4 +398,4 @@ def _uvicorn_server(lake: Lake, serving: Serving) -> Iterator[uvicorn.Server]:
             ssl_certfile=serving.tls_cert,
             ssl_keyfile=serving.tls_key,
         )
-        yield uvicorn.Server(config)
+    )

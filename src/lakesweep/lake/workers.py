@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import multiprocessing.connection
+import os
 import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 
 from lakesweep.lake.errors import LakeError
@@ -32,21 +34,29 @@ _MOST_SHORT_LIVES = 5
 
 
 def run_workers(
-    count: int, listener: socket.socket, serve_one: ServeOne, *, announce: Callable[[], None]
+    count: int,
+    listener: socket.socket,
+    serve_one: ServeOne,
+    *,
+    announce: Callable[[], None],
+    passes_on: Sequence[signal.Signals] = (),
 ) -> None:
     """Keep `count` workers running until this process is told to stop (SIGINT, SIGTERM).
 
     Args:
         serve_one: what a worker does; it must be picklable. The first worker alone does the upkeep.
         announce: called once a signal would stop all of them in good order.
+        passes_on: further signals, which every worker gets when this process does. A worker begins with them blocked.
 
     Raises:
         LakeError: workers die as soon as they are started.
     """
     is_told_to_stop = threading.Event()
-    signals = (signal.SIGINT, signal.SIGTERM)
+    signals: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM)
     earlier = [signal.signal(number, lambda *_: is_told_to_stop.set()) for number in signals]
-    crew = _Crew(listener, serve_one)
+    crew = _Crew(listener, serve_one, passes_on)
+    signals += tuple(passes_on)
+    earlier += [signal.signal(number, lambda got, _: crew.send(got)) for number in passes_on]
     try:
         for number in range(count):
             crew.start(number)
@@ -73,11 +83,14 @@ def watch_parent(stop: Callable[[], None]) -> None:
 
 
 class _Crew:
-    def __init__(self, listener: socket.socket, serve_one: ServeOne) -> None:
+    def __init__(
+        self, listener: socket.socket, serve_one: ServeOne, passes_on: Sequence[signal.Signals]
+    ) -> None:
         # Not forked: a child would share open connections and locks with its parent.
         self._context = multiprocessing.get_context("spawn")
         self._listener = listener
         self._serve_one = serve_one
+        self._passes_on = passes_on
         self._workers: dict[int, tuple[SpawnProcess, float]] = {}
         self._short_lives = 0
 
@@ -85,7 +98,12 @@ class _Crew:
         worker = self._context.Process(
             target=self._serve_one, args=(self._listener, number == 0), name=f"lake-{number}"
         )
-        worker.start()
+        # A worker gets them once it is ready for them, and unblocks them itself; before, they would end it.
+        earlier = signal.pthread_sigmask(signal.SIG_BLOCK, self._passes_on)
+        try:
+            worker.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
         self._workers[number] = (worker, time.monotonic())
 
     def replace_dead(self) -> None:
@@ -106,6 +124,13 @@ class _Crew:
                 "worker %d ended with status %s; starting another", number, worker.exitcode
             )
             self.start(number)
+
+    def send(self, number: int) -> None:
+        """Send a signal to every worker; who died meanwhile needs none."""
+        for worker, _ in self._workers.values():
+            if worker.pid is not None and worker.exitcode is None:
+                with suppress(ProcessLookupError):
+                    os.kill(worker.pid, number)
 
     def stop(self) -> None:
         """Let every worker finish its requests."""

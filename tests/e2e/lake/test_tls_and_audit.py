@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import ssl
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ import pytest
 import trustme
 
 from lakesweep.errors import ConfigError
+from lakesweep.lake.api.observing import AuditLog, Visit
+from lakesweep.lake.connections import ImpatientLoop
 from lakesweep.lake.server import LakeServer, Serving
 
 
@@ -43,6 +47,32 @@ def test_https_is_spoken_and_http_is_not(tmp_path: Path, authority: trustme.CA) 
             httpx.get(f"http{server.endpoint.removeprefix('https')}/user", auth=auth)
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{server.endpoint}/user", auth=auth)
+
+
+def test_stalled_handshake_is_ended(
+    tmp_path: Path, authority: trustme.CA, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who connects and says nothing is let go of; no protocol of ours has heard of them yet."""
+    monkeypatch.setattr(ImpatientLoop, "handshake_seconds", 0.1)
+    with LakeServer(tmp_path / "lake", serving=certificate(tmp_path, authority)) as server:
+        address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+        with socket.create_connection(address, timeout=30) as stalled:
+            assert stalled.recv(1) == b""
+
+
+def test_audit_log_that_can_not_be_opened_anew_goes_on(tmp_path: Path) -> None:
+    """Lines go to the earlier file: none is lost while somebody mends the folder."""
+    log, old = tmp_path / "logs" / "audit.log", tmp_path / "old.log"
+    log.parent.mkdir()
+    with closing(AuditLog(log)) as audit_log:
+        log.rename(old)
+        log.parent.rmdir()
+        audit_log.reopen()
+        audit_log.answered(Visit("GET", "/a", "", 0.0))
+        log.parent.mkdir()
+        audit_log.reopen()
+        audit_log.answered(Visit("GET", "/b", "", 0.0))
+    assert [json.loads(path.read_text())["path"] for path in (old, log)] == ["/a", "/b"]
 
 
 def test_wrong_files_are_told_before_anything_starts(tmp_path: Path, authority: trustme.CA) -> None:

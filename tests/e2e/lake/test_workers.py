@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
 import re
@@ -44,9 +45,14 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     words = ["serve", "--data", str(tmp_path / "lake"), "--port", "0", "--workers", "2"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lakesweep", *words], stdout=subprocess.PIPE, text=True
-    )
+    words += ["--audit-log", str(tmp_path / "audit.log"), "--log-format", "json"]
+    with (tmp_path / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lakesweep", *words],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
     assert process.stdout is not None
     try:
         said = "".join(process.stdout.readline() for _ in range(3))
@@ -105,3 +111,31 @@ def test_workers_that_can_not_start_end_the_server() -> None:
     with bind("127.0.0.1", 0) as listener, pytest.raises(LakeError, match="as soon as they start"):
         # Called with a socket and a flag, this raises.
         run_workers(2, listener, operator.contains, announce=lambda: None)
+
+
+def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served, tmp_path: Path) -> None:
+    """As logrotate asks for it: the old file is moved, and the watcher is told, who tells every worker."""
+    log, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+    log.rename(old)
+    before = len(old.read_text().splitlines())
+    workers = {worker.pid for worker in served.workers()}
+    served.process.send_signal(signal.SIGHUP)
+    while not log.exists():
+        assert served.call("GET", "/user").status_code == 200
+    asked = 0
+    while asked < 12 or not (log.exists() and len(log.read_text().splitlines()) >= 12):
+        assert served.call("GET", "/user").status_code == 200
+        asked += 1
+    assert {worker.pid for worker in served.workers()} == workers
+    lines = old.read_text().splitlines() + log.read_text().splitlines()
+    assert all(json.loads(line)["status"] in (200, 201) for line in lines)
+    assert len(old.read_text().splitlines()) >= before
+    assert log.stat().st_mode & 0o077 == 0
+
+
+def test_workers_log_as_the_server_was_told_to(served: Served, tmp_path: Path) -> None:
+    """Each line of every process is a JSON object; the fixture's first request was answered by one of them."""
+    lines = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+    started = {line["message"] for line in lines}
+    workers = {f"Started server process [{worker.pid}]" for worker in served.workers()}
+    assert started & workers

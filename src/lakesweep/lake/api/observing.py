@@ -124,8 +124,7 @@ class AuditLog:
         """
         self._path = path
         try:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            self._descriptor = os.open(path, flags, 0o600)
+            self._descriptor = self._open()
         except OSError as error:
             raise ConfigError(
                 f"The audit log {path} can't be written: {error.strerror}. The lake was not started."
@@ -150,6 +149,24 @@ class AuditLog:
             os.write(self._descriptor, json.dumps(line).encode() + b"\n")
         except OSError as error:
             logger.error("the audit log %s can't be written: %s", self._path, error.strerror)
+
+    def reopen(self) -> None:
+        """Go on in a file of the same name, once somebody has moved the one that is open; safe beside writers."""
+        try:
+            new = self._open()
+        except OSError as error:
+            logger.error(
+                "the audit log %s can't be opened anew: %s; lines go to the earlier file",
+                self._path,
+                error.strerror,
+            )
+            return
+        # One call of the system: each line is written to the one file or the other.
+        os.dup2(new, self._descriptor, inheritable=False)
+        os.close(new)
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     def ended(self, visit: Visit) -> None:
         """Nothing more is recorded."""
