@@ -252,6 +252,18 @@ def test_every_folder_has_its_arrows() -> None:
     assert folders <= set(ALLOWED), f"no arrows for {folders - set(ALLOWED)}"
 
 
+def test_unit_tests_stand_where_their_source_does() -> None:
+    """Every folder of tests/unit/ has its kin: in the product, in what tests stand on, or in the scripts."""
+    unit = ROOT / "tests" / "unit"
+    kin = {"testing": TESTING, "tools": ROOT / "tools"}
+    astray = []
+    for folder in {test.parent.relative_to(unit) for test in unit.rglob("test_*.py")} - {Path()}:
+        first, *rest = folder.parts
+        if not kin.get(first, SOURCE / first).joinpath(*rest).is_dir():
+            astray.append(folder.as_posix())
+    assert sorted(astray) == []
+
+
 def test_no_module_outgrows_a_sitting() -> None:
     """Split by noun before that."""
     lines = {name_of(path): path.read_text("utf-8").count("\n") for path in modules()}
