@@ -53,7 +53,7 @@ class IcebergOracle:
     def garbage_but_for(
         self, live: LiveStates, needed: set[str], *, not_after: datetime | None = None
     ) -> set[str]:
-        """The same, where somebody else has worked out which files are needed."""
+        """Files below a live base location that are not among those `needed`, which somebody else has worked out."""
         of_dropped = self.needed(live.dropped.values(), all_snapshots=True)
         listed = self.listed(live)
         is_swept = self._claims(live, listed)

@@ -48,7 +48,7 @@ def has_equality_deletes(table: Table) -> bool:
 
 
 def rows_by_spark(spark: SparkIcebergWriter, live: LiveStates) -> Rows:
-    """The same, of every table at every live commit; a state that several commits have is read at one."""
+    """Every row of every table at every live commit, as Spark reads it; a state that several commits have is read at one."""
     names = _spark_names(live)
     found: Rows = {state: [] for state in names}
     tables = list(names.items())

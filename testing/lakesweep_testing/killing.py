@@ -40,7 +40,7 @@ class _DyingWork:
 
 @dataclass(frozen=True, slots=True)
 class _DyingMeet:
-    """The same for a meeting: its parts are written, and then it is gone."""
+    """A meeting that ends its process at its first attempt: its parts are written, and then it is gone."""
 
     meet: Meet
     marker: str

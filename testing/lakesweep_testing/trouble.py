@@ -55,7 +55,7 @@ class MeddledTarget(Target):
 
 
 def through_store(context: RunContext, wrap: Wrap) -> RunContext:
-    """The same run, whose driver and tasks all reach the namespace through one wrapped store."""
+    """A run whose driver and tasks all reach the namespace through one wrapped store."""
     number = next(_NUMBERS)
     # One wrapped store for the whole run, so that it can count what is done with it.
     store = wrap(context.target.open())
@@ -185,7 +185,7 @@ class MeddlingTransport(httpx.BaseTransport):
 
     @property
     def routes_without_polling(self) -> list[str]:
-        """The same without the questions whether a task is done, of which there are more on a slow day."""
+        """What was asked so far, without the questions whether a task is done: of those a slow day has more."""
         return [route for route in self.routes if route != POLL]
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -210,7 +210,7 @@ def route_of(request: httpx.Request) -> str:
 
 
 def edited_answer(response: httpx.Response, **changes: object) -> httpx.Response:
-    """The same answer with some fields of its JSON changed; None takes a field out."""
+    """An answer with some fields of its JSON changed; None takes a field out."""
     values = {**response.json(), **changes}
     body = {name: value for name, value in values.items() if value is not None}
     headers = {"date": response.headers["date"]}

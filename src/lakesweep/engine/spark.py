@@ -157,7 +157,7 @@ class _Mapper:
 
 
 class _MapperOfAll:
-    """The same with the items of all tasks; a row holds the number of a task."""
+    """A work function that has the items of all tasks with it, as Spark calls it; a row holds the number of a task."""
 
     def __init__(self, mapper: _Mapper, items: Sequence[bytes], task_of: Sequence[int]) -> None:
         self._mapper = mapper

@@ -67,7 +67,7 @@ def copy_bytes(source: Bytes, start: int, count: int, target: Bytes, at: int) ->
 
 @jitted
 def copy_ahead(source: Bytes, start: int, count: int, target: Bytes, at: int) -> None:
-    """The same for buffers that are filled from front to back: may scribble over what comes after, within the buffer.
+    """Copy `count` bytes into a buffer that is filled from front to back: what comes after them may be scribbled over.
 
     Short copies then take no loop, whose number of rounds the processor would have to guess.
     """

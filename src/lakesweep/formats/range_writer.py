@@ -126,7 +126,7 @@ def write_range_batches(
     rule: BreakRule | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[WrittenRange]:
-    """The same for records in columns, which is the fast road for millions of them."""
+    """Cut sorted records in columns into ranges as lakeFS does: the fast road for millions of them."""
     writer = RangeWriter(rule, properties)
     for batch in batches:
         number = 0

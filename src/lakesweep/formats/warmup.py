@@ -31,7 +31,7 @@ def warm_up() -> None:
 
 
 def warm_up_iceberg() -> None:
-    """The same for what reads manifests and hashes their files: an Avro file of one object with one text."""
+    """Run what reads manifests and hashes their files once, on an Avro file of one object with one text."""
     schema = b'{"type":"record","name":"r","fields":[{"name":"p","type":"string"}]}'
     sync = bytes(16)
     header = b"Obj\x01\x02" + _avro_text(b"avro.schema") + _avro_text(schema) + b"\x00" + sync

@@ -96,7 +96,7 @@ class LocalBackend:
             return file.read(length)
 
     def get_range_at_once(self, key: str, start: int, length: int) -> bytes:
-        """The same, if the operating system has the bytes in memory; else `WouldWait`."""
+        """Part of a file that the operating system has in memory; else `WouldWait`."""
         with os_errors_translated(f"reading {self._root}/{key}"):
             # Without O_NONBLOCK, to open a pipe would wait for its other end.
             descriptor = os.open(self._path(key), _READ | os.O_NONBLOCK)

@@ -43,7 +43,7 @@ class Patience:
         return self._pause(self._transient - 1)
 
     def wait_out_throttling(self) -> bool:
-        """The same for a request that was only partly throttled."""
+        """Waits and says True when a request that was throttled, if only partly, is due again; False when patience ends."""
         now = self.clock()
         if self._throttled_since is None:
             self._throttled_since = now

@@ -343,7 +343,7 @@ class LakeFSClient:
         return self._ask(operation, PrepareTaskStatusWire, path, {"id": task_id})
 
     def prepare_commits(self, repository: str) -> PrepareCommitsWire:
-        """The same in one blocking call, for servers that have no other.
+        """Have the server write its list of retained commits in one blocking call, for servers that have no other.
 
         On a store that can't presign, the list is written and the answer is a 400 of two JSON bodies: the refusal to
         presign and, after it, the result.

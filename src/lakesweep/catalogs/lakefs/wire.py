@@ -66,7 +66,7 @@ class RepositoryWire(_Wire):
     read_only: bool = False
 
     def to_repository(self) -> Repository:
-        """The same as a value."""
+        """The repository as a value of the domain."""
         return Repository(
             id=self.id,
             storage_namespace=self.storage_namespace,
@@ -206,7 +206,7 @@ class CommitWire(_Wire):
     generation: int = 0
 
     def to_commit(self) -> Commit:
-        """The same as a value of the domain."""
+        """The commit as a value of the domain."""
         return Commit(
             id=CommitId(self.id),
             committer=self.committer,

@@ -77,7 +77,7 @@ class CommitHistory:
         return number is not None
 
     def intern(self, content: CatalogContent) -> CatalogContent:
-        """The same content with its strings shared: ids and keys come again with every commit of a table."""
+        """An equal content whose strings are shared: ids and keys come again with every commit of a table."""
         if not isinstance(content, TableState):
             return content
         kept = self._states.get(content)

@@ -58,7 +58,7 @@ class Container:
         return self.metadata.get("avro.codec", b"null").decode(errors="replace") or "null"
 
     def header(self) -> AvroHeader:
-        """The same for readers of metadata."""
+        """Metadata and schema, parsed, for readers that want no rows."""
         try:
             schema = json.loads(self.schema)
         except (ValueError, RecursionError) as error:

@@ -59,7 +59,7 @@ def read_columns(data: bytes, columns: Sequence[str], *, what: str) -> pa.Record
 
 
 def columns_of(container: Container, columns: Sequence[str]) -> pa.RecordBatch:
-    """The same for a file whose header has been read."""
+    """The wanted columns of all objects in a file whose header has been read; see `read_columns`."""
     program = compile_program(container.schema, tuple(columns))
     schema = pa.schema([(column.path, _TYPES[column.kind]) for column in program.columns])
     batches = [

@@ -126,7 +126,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
 
 
 def read_view_metadata(data: bytes, what: str) -> ViewMetadata:
-    """The same for a view."""
+    """What a view's metadata file says. Damage of any kind is a `FormatError`."""
     with named_damage(what):
         document = read_document(data)
         version = document.number("format-version")

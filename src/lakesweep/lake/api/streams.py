@@ -11,7 +11,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same bytes in pieces of at least `CHUNK_BYTES`, the last one aside."""
+    """A stream's bytes in pieces of at least `CHUNK_BYTES`, the last one aside."""
     buffer = bytearray()
     async for piece in pieces:
         buffer += piece

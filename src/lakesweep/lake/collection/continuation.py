@@ -33,7 +33,7 @@ class Place:
         return self.branch_id == ""
 
     def with_rows(self, rows: int) -> Place:
-        """The same place, with the rows that the run has written so far."""
+        """This place, with the rows that the run has written so far."""
         return replace(self, rows_before=rows)
 
     def encode(self) -> str:

@@ -126,7 +126,7 @@ class S3Client:
             return self._credentials
 
     def obstore_credentials(self) -> S3Credential:
-        """The same, in obstore's words."""
+        """The credentials in obstore's words, and when they end."""
         frozen = self.credentials().get_frozen_credentials()
         expires_at = getattr(self.credentials(), "_expiry_time", None)
         return {

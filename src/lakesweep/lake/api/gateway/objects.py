@@ -65,7 +65,7 @@ def put_object(call: S3Call) -> GatewayResponse:
 
 
 def prepare_small_put(call: S3Call) -> SmallUpload | None:
-    """The same for a body that is all here, as far as it needs no thread; None for one that has to go alone."""
+    """Prepare the put of a body that is all here, as far as that needs no thread; None for one that has to go alone."""
     request, name = call.request, call.object_name
     refuse_unsupported_headers(request)
     if check_put_conditions(request.headers):
