@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ def opened_context(
     from lakesweep.collector.phases import Phases
 
     phases = Phases("nessie", progress_bars(settings.output))
-    with _opened_engine(settings, phases) as engine:
+    with _engine(settings, phases) as engine:
         yield NessieContext(
             live_sets=live_sets,
             engine=engine,
@@ -44,8 +44,7 @@ def opened_context(
         )
 
 
-@contextmanager
-def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
+def _engine(settings: Settings, phases: Phases) -> AbstractContextManager[Engine]:
     """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
     from lakesweep.engine.here_first import HereFirst
     from lakesweep.engine.late import LateEngine
@@ -58,12 +57,7 @@ def _opened_engine(settings: Settings, phases: Phases) -> Iterator[Engine]:
         with jvm_started(spark):
             return start_engine(settings, phases)
 
-    if is_named or has_gateway():
-        with LateEngine(start) as engine:
-            yield engine
-    else:
-        with HereFirst(start) as here:
-            yield here
+    return LateEngine(start) if is_named or has_gateway() else HereFirst(start)
 
 
 def with_file_access(
