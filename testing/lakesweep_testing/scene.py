@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.catalogs.lakefs.transport import Timeouts
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.lakefs.paths import GC, MarkId, mark_folder
@@ -232,6 +233,8 @@ class Scene:
                     server.endpoint,
                     server.access_key_id,
                     server.secret_access_key,
+                    # Requests are counted by tests, so a machine that stands still for a while must not cause more.
+                    timeouts=Timeouts(connect=60, read=60),
                     sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
                     http_transport=transport,
                 )
