@@ -27,11 +27,6 @@ _Name = Annotated[
 ]
 
 
-@keys_app.callback()
-def keys() -> None:
-    """Access keys of an embedded lake. Changes count from the next request on; the server need not be restarted."""
-
-
 @keys_app.command("add")
 @with_settings("output")
 def add(

@@ -21,11 +21,6 @@ __all__ = ["lake_app"]
 lake_app = typer.Typer(no_args_is_help=True, help="Copies of a whole embedded lake.")
 
 
-@lake_app.callback()
-def lake() -> None:
-    """Copies of a whole embedded lake."""
-
-
 @lake_app.command("backup")
 @with_settings("output")
 def backup(

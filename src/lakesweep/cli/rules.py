@@ -31,11 +31,6 @@ _File = Annotated[
 ]
 
 
-@rules_app.callback()
-def rules() -> None:
-    """Retention rules of a repository."""
-
-
 @rules_app.command("show")
 @with_settings("server", "output")
 def show(repo: Repo, *, settings: Settings) -> None:

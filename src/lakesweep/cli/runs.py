@@ -19,11 +19,6 @@ runs_app = typer.Typer(no_args_is_help=True, help="Earlier runs on a repository.
 _RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="As `lakesweep runs list` shows it.")]
 
 
-@runs_app.callback()
-def runs() -> None:
-    """Earlier runs on a repository."""
-
-
 @runs_app.command("list")
 @with_settings("server", "namespace_root", "storage_option", "output")
 def list_all(repo: Repo, *, settings: Settings) -> None:

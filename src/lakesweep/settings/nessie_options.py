@@ -23,7 +23,7 @@ from lakesweep.settings.nessie_kinds import (
     ZONED_TIME,
     pairs,
 )
-from lakesweep.settings.option import Option, in_group
+from lakesweep.settings.option import Option
 from lakesweep.settings.shared_options import GUARDS
 
 __all__ = ["NESSIE_OPTIONS", "OUR_PREFIX", "TOOL_PREFIX", "nessie_option"]
@@ -35,6 +35,11 @@ _nessie_gc = partial(Option, prefix=TOOL_PREFIX)
 _ours = partial(Option, prefix=OUR_PREFIX)
 _typed = partial(Option, prefix="")  # on the command line only
 _lowers_guard = partial(_typed, guard="any value")
+_id = partial(_typed, group="id")
+_jdbc, _nessie, _cutoffs, _sweep, _files, _show = (
+    partial(_nessie_gc, group=group)
+    for group in ("jdbc", "nessie", "cutoffs", "sweep", "files", "show")
+)
 
 _POLICY = (
     "NONE (all is live), a number of commits, a duration (P10D, PT10H), or a time with its offset"
@@ -46,46 +51,37 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         TRUE_FALSE,
         "Keep the live set in memory, for `gc` without --defer-deletes; nothing of it stays.",
     ),
-    *in_group(
+    _typed(
         "jdbc",
-        _typed(
-            "jdbc",
-            TRUE_FALSE,
-            "Live sets are in a database; needed where all that is known of it comes from the environment.",
-        ),
-        _nessie_gc(
-            "jdbc_url",
-            STRING,
-            "The database of the live sets: jdbc:postgresql:, jdbc:mariadb:, jdbc:mysql:, or a SQLAlchemy URL such as "
-            "sqlite:///live-sets.db.",
-            metavar="URL",
-        ),
-        _nessie_gc("jdbc_user", STRING, "User of the database.", metavar="NAME"),
-        _nessie_gc(
-            "jdbc_password", STRING, "Password of that user.", metavar="PASSWORD", is_secret=True
-        ),
-        _nessie_gc(
-            "jdbc_properties", PAIRS, "Properties for the database driver; may be repeated."
-        ),
-        _nessie_gc(
-            "jdbc_fetch_size",
-            COUNT,
-            "Rows fetched at a time; fewer than 10,000 count as 10,000.",
-            default="100",
-            may_be_bare=True,
-        ),
-        _nessie_gc(
-            "jdbc_pool_max_size",
-            COUNT,
-            "Most connections at the same time, at least 2.",
-            default="5",
-        ),
-        _nessie_gc(
-            "jdbc_schema",
-            choice("CREATE", "DROP_AND_CREATE", "CREATE_IF_NOT_EXISTS"),
-            "Make the tables first: CREATE, DROP_AND_CREATE or CREATE_IF_NOT_EXISTS.",
-            metavar="HOW",
-        ),
+        TRUE_FALSE,
+        "Live sets are in a database; needed where all that is known of it comes from the environment.",
+        group="jdbc",
+    ),
+    _jdbc(
+        "jdbc_url",
+        STRING,
+        "The database of the live sets: jdbc:postgresql:, jdbc:mariadb:, jdbc:mysql:, or a SQLAlchemy URL such as "
+        "sqlite:///live-sets.db.",
+        metavar="URL",
+    ),
+    _jdbc("jdbc_user", STRING, "User of the database.", metavar="NAME"),
+    _jdbc("jdbc_password", STRING, "Password of that user.", metavar="PASSWORD", is_secret=True),
+    _jdbc("jdbc_properties", PAIRS, "Properties for the database driver; may be repeated."),
+    _jdbc(
+        "jdbc_fetch_size",
+        COUNT,
+        "Rows fetched at a time; fewer than 10,000 count as 10,000.",
+        default="100",
+        may_be_bare=True,
+    ),
+    _jdbc(
+        "jdbc_pool_max_size", COUNT, "Most connections at the same time, at least 2.", default="5"
+    ),
+    _jdbc(
+        "jdbc_schema",
+        choice("CREATE", "DROP_AND_CREATE", "CREATE_IF_NOT_EXISTS"),
+        "Make the tables first: CREATE, DROP_AND_CREATE or CREATE_IF_NOT_EXISTS.",
+        metavar="HOW",
     ),
     _nessie_gc(
         "time_zone",
@@ -93,59 +89,53 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         "Zone in which times are shown; nothing else depends on it.",
         default_text="the machine's",
     ),
-    *in_group(
-        "nessie",
-        _nessie_gc(
-            "uri",
-            TEXT,
-            "Nessie's REST API, version 2.",
-            short="-u",
-            metavar="URL",
-            default="http://localhost:19120/api/v2",
-        ),
-        _nessie_gc(
-            "nessie_option",
-            PAIRS,
-            "Properties of the Nessie client, such as nessie.authentication.type=BEARER; may be repeated.",
-            short="-o",
-        ),
-        _nessie_gc(
-            "nessie_client",
-            STRING,
-            "Accepted for scripts: JavaHttp, URLConnection or ApacheHttp. There is one client here.",
-            metavar="NAME",
-        ),
-        _nessie_gc(
-            "nessie_api",
-            STRING,
-            "Accepted for scripts: the class of nessie-gc's own HTTP client. No other can be loaded.",
-            metavar="CLASS",
-        ),
+    _nessie(
+        "uri",
+        TEXT,
+        "Nessie's REST API, version 2.",
+        short="-u",
+        metavar="URL",
+        default="http://localhost:19120/api/v2",
     ),
-    *in_group(
-        "cutoffs",
-        _nessie_gc(
-            "default_cutoff",
-            TEXT,
-            f"Cut-off policy of references that no --cutoff matches: {_POLICY}.",
-            short="-c",
-            metavar="POLICY",
-            default="NONE",
-        ),
-        _nessie_gc(
-            "cutoff",
-            pairs("REGEX=POLICY"),
-            "Cut-off policy of the references whose whole name matches a regular expression; the first match counts; may "
-            "be repeated.",
-            short="-C",
-        ),
-        _nessie_gc(
-            "cutoff_ref_time",
-            ZONED_TIME,
-            "Time from which durations count back.",
-            default_text="now",
-            short="-R",
-        ),
+    _nessie(
+        "nessie_option",
+        PAIRS,
+        "Properties of the Nessie client, such as nessie.authentication.type=BEARER; may be repeated.",
+        short="-o",
+    ),
+    _nessie(
+        "nessie_client",
+        STRING,
+        "Accepted for scripts: JavaHttp, URLConnection or ApacheHttp. There is one client here.",
+        metavar="NAME",
+    ),
+    _nessie(
+        "nessie_api",
+        STRING,
+        "Accepted for scripts: the class of nessie-gc's own HTTP client. No other can be loaded.",
+        metavar="CLASS",
+    ),
+    _cutoffs(
+        "default_cutoff",
+        TEXT,
+        f"Cut-off policy of references that no --cutoff matches: {_POLICY}.",
+        short="-c",
+        metavar="POLICY",
+        default="NONE",
+    ),
+    _cutoffs(
+        "cutoff",
+        pairs("REGEX=POLICY"),
+        "Cut-off policy of the references whose whole name matches a regular expression; the first match counts; may "
+        "be repeated.",
+        short="-C",
+    ),
+    _cutoffs(
+        "cutoff_ref_time",
+        ZONED_TIME,
+        "Time from which durations count back.",
+        default_text="now",
+        short="-R",
     ),
     _nessie_gc(
         "write_live_set_id_to",
@@ -153,19 +143,14 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         "Write the id of the new live set into this file.",
         metavar="FILE",
     ),
-    *in_group(
-        "cutoffs",
-        _nessie_gc(
-            "identify_parallelism",
-            COUNT,
-            "References that are walked at the same time.",
-            default="4",
-        ),
-        _ours(
-            "keep_state_at_cutoff",
-            TRUE_FALSE,
-            "With a cut-off in time, what was current at that moment is live too.",
-        ),
+    _cutoffs(
+        "identify_parallelism", COUNT, "References that are walked at the same time.", default="4"
+    ),
+    _ours(
+        "keep_state_at_cutoff",
+        TRUE_FALSE,
+        "With a cut-off in time, what was current at that moment is live too.",
+        group="cutoffs",
     ),
     _lowers_guard(
         "collect_dropped",
@@ -181,76 +166,59 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         default="30d",
         guard="below",
     ),
-    *in_group(
-        "id",
-        _typed(
-            "live_set_id",
-            LIVE_SET,
-            "The live set.",
-            short="-l",
-        ),
-        _typed(
-            "read_live_set_id_from",
-            STRING,
-            "The live set whose id is this file's first line.",
-            short="-L",
-            metavar="FILE",
-        ),
+    _id("live_set_id", LIVE_SET, "The live set.", short="-l"),
+    _id(
+        "read_live_set_id_from",
+        STRING,
+        "The live set whose id is this file's first line.",
+        short="-L",
+        metavar="FILE",
     ),
-    *in_group(
-        "sweep",
-        _nessie_gc(
-            "max_file_modification",
-            INSTANT,
-            "Files modified after this time are kept. On the command line it takes the place of a --grace that is not given; "
-            "as a variable it never shortens the grace.",
-            default_text="the mark's start less --grace",
-        ),
-        _nessie_gc(
-            "expiry_parallelism",
-            COUNT,
-            "How much each task keeps in flight: eight files for each. Spark says how many tasks run; --master says where.",
-            default="4",
-        ),
-        _nessie_gc(
-            "expected_file_count",
-            COUNT,
-            "Accepted for scripts. Live files are compared by exact hash, so there is no filter that could overflow.",
-            default="1000000",
-        ),
-        _nessie_gc(
-            "fpp",
-            PROBABILITY,
-            "Accepted for scripts; see --expected-file-count.",
-            default="0.00001",
-        ),
-        _nessie_gc(
-            "allowed_fpp",
-            PROBABILITY,
-            "Accepted for scripts; no content is ever skipped.",
-            default="0.0001",
-        ),
-        _nessie_gc(
-            "defer_deletes",
-            NEGATABLE,
-            "Record the files instead of deleting them; `deferred-deletes` deletes them later. Not with --inmemory.",
-            default="false",
-        ),
+    _sweep(
+        "max_file_modification",
+        INSTANT,
+        "Files modified after this time are kept. On the command line it takes the place of a --grace that is not given; "
+        "as a variable it never shortens the grace.",
+        default_text="the mark's start less --grace",
     ),
-    *in_group(
-        "files",
-        _nessie_gc(
-            "iceberg",
-            PAIRS,
-            "Iceberg FileIO properties, such as s3.access-key-id; may be repeated. An unknown one is an error.",
-            short="-I",
-        ),
-        _nessie_gc(
-            "hadoop",
-            PAIRS,
-            "Hadoop properties, such as fs.s3a.access.key; may be repeated. An unknown one is an error.",
-            short="-H",
-        ),
+    _sweep(
+        "expiry_parallelism",
+        COUNT,
+        "How much each task keeps in flight: eight files for each. Spark says how many tasks run; --master says where.",
+        default="4",
+    ),
+    _sweep(
+        "expected_file_count",
+        COUNT,
+        "Accepted for scripts. Live files are compared by exact hash, so there is no filter that could overflow.",
+        default="1000000",
+    ),
+    _sweep(
+        "fpp", PROBABILITY, "Accepted for scripts; see --expected-file-count.", default="0.00001"
+    ),
+    _sweep(
+        "allowed_fpp",
+        PROBABILITY,
+        "Accepted for scripts; no content is ever skipped.",
+        default="0.0001",
+    ),
+    _sweep(
+        "defer_deletes",
+        NEGATABLE,
+        "Record the files instead of deleting them; `deferred-deletes` deletes them later. Not with --inmemory.",
+        default="false",
+    ),
+    _files(
+        "iceberg",
+        PAIRS,
+        "Iceberg FileIO properties, such as s3.access-key-id; may be repeated. An unknown one is an error.",
+        short="-I",
+    ),
+    _files(
+        "hadoop",
+        PAIRS,
+        "Hadoop properties, such as fs.s3a.access.key; may be repeated. An unknown one is an error.",
+        short="-H",
     ),
     _ours(
         "keep_all_snapshots",
@@ -292,21 +260,14 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         "cluster where all executors reach it.",
         default_text="lakesweep/nessie in the user's state folder",
     ),
-    *in_group(
-        "show",
-        _nessie_gc(
-            "with_deferred_deletes", TRUE_FALSE, "Also the files recorded for deletion.", short="-D"
-        ),
-        _nessie_gc(
-            "with_content_references",
-            TRUE_FALSE,
-            "Also the live contents, commit by commit.",
-            short="-C",
-        ),
-        _nessie_gc(
-            "with_base_locations", TRUE_FALSE, "Also the places that were listed.", short="-B"
-        ),
+    _show("with_deferred_deletes", TRUE_FALSE, "Also the files recorded for deletion.", short="-D"),
+    _show(
+        "with_content_references",
+        TRUE_FALSE,
+        "Also the live contents, commit by commit.",
+        short="-C",
     ),
+    _show("with_base_locations", TRUE_FALSE, "Also the places that were listed.", short="-B"),
 )
 
 _BY_NAME = {option.name: option for option in NESSIE_OPTIONS}

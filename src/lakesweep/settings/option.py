@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from lakesweep.settings.kinds import Kind
 
-__all__ = ["Option", "choose", "in_group"]
+__all__ = ["Option", "choose"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Option:
     default_text: str = ""  # what help says where the default is not a value
     metavar: str = ""
     short: str = ""  # a flag of one letter
-    group: str = ""
+    group: str = ""  # by its name a command may ask for all options that have it
     prefix: str = "LAKESWEEP_"  # empty: there is no variable
     has_flag: bool = True
     is_secret: bool = False
@@ -67,11 +67,6 @@ class Option:
             default = self.default_value
             return bool(value > default if self.guard == "above" else value < default)
         return self.command_line_only
-
-
-def in_group(group: str, *options: Option) -> tuple[Option, ...]:
-    """The options as members of a group, by which a command may ask for all of them."""
-    return tuple(replace(option, group=group) for option in options)
 
 
 def choose(table: Iterable[Option], wanted: Iterable[str]) -> list[Option]:

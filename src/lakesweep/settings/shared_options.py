@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from lakesweep.settings.kinds import ID, PAIRS, PERCENT, SWITCH, TEXT, choice
-from lakesweep.settings.option import Option, in_group
+from lakesweep.settings.option import Option
 
 __all__ = ["GUARDS", "OUTPUT", "SPARK", "STORAGE_OPTION"]
 
-GUARDS = in_group(
-    "sweep",
-    Option(
+_sweep, _spark, _output = (partial(Option, group=group) for group in ("sweep", "spark", "output"))
+
+GUARDS = (
+    _sweep(
         "max_delete_share",
         PERCENT,
         "Stop when a plan of more than 1,000 objects or 10 GiB deletes more than this share of what is live or garbage, in objects or bytes. "
@@ -17,7 +20,7 @@ GUARDS = in_group(
         default="50",
         guard="above",
     ),
-    Option(
+    _sweep(
         "confirm",
         ID,
         "Go on with exactly that plan, whatever its share. Works on the command line only.",
@@ -31,9 +34,8 @@ STORAGE_OPTION = Option(
     "An option of the object store, such as s3_region=us-east-1; may be repeated.",
     group="storage",
 )
-SPARK = in_group(
-    "spark",
-    Option(
+SPARK = (
+    _spark(
         "master",
         TEXT,
         "The Spark master.",
@@ -41,25 +43,24 @@ SPARK = in_group(
         metavar="URL",
         spark_property="spark.master",
     ),
-    Option("remote", TEXT, "A Spark Connect server.", metavar="URL"),
-    Option(
+    _spark("remote", TEXT, "A Spark Connect server.", metavar="URL"),
+    _spark(
         "conf",
         PAIRS,
         "A Spark property, also those of lakeFS's own client (spark.hadoop.lakefs.…); may be repeated.",
     ),
 )
-OUTPUT = in_group(
-    "output",
-    Option(
+OUTPUT = (
+    _output(
         "output", choice("text", "json"), "How the result is printed on stdout.", default="text"
     ),
-    Option(
+    _output(
         "log_level",
         choice("debug", "info", "warning", "error"),
         "What is logged to stderr.",
         default="info",
     ),
-    Option("log_format", choice("text", "json"), "How it is logged.", default="text"),
-    Option("no_progress", SWITCH, "No progress bars."),
-    Option("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
+    _output("log_format", choice("text", "json"), "How it is logged.", default="text"),
+    _output("no_progress", SWITCH, "No progress bars."),
+    _output("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
 )
