@@ -37,6 +37,7 @@ from lakesweep.storage.waiting import WouldWait
 
 _BATCH_ROWS = 10_000
 _CHUNK_BYTES = 8 << 20
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_CACHED: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux has it
 _NOT_CACHED = frozenset({errno.EAGAIN, errno.EOPNOTSUPP, errno.ENOSYS})
@@ -128,19 +129,21 @@ class LocalBackend:
     def put_new(self, objects: Sequence[tuple[str, bytes]]) -> None:
         """Writes several files whose names nobody else knows, and waits for the disk when all are written."""
         real_folders: dict[str, str] = {}
-        opened: dict[int, str] = {}
+        opened: list[int] = []
+        changed: dict[str, None] = {}
         with os_errors_translated(f"writing {len(objects)} files below {self._root}"):
             try:
                 for key, data in objects:
                     path = self._path(key, real_folders)
-                    descriptor = self._create(path)
-                    opened[descriptor] = os.path.dirname(path)
-                    _write_all(descriptor, data)
+                    folder = os.path.dirname(path)
+                    if folder not in changed:
+                        changed |= _make_folder(folder)
+                    opened.append(os.open(path, _CREATE, 0o666))
+                    _write_all(opened[-1], data)
                 if self._fsync:
                     for descriptor in opened:
                         os.fsync(descriptor)
-                    for folder in set(opened.values()):
-                        _sync_folder(folder)
+                    _sync_folders(changed)
             finally:
                 for descriptor in opened:
                     os.close(descriptor)
@@ -238,7 +241,7 @@ class LocalBackend:
             path = self._path(key)
             if os.path.isdir(path):
                 raise OSError(errno.EISDIR, "a folder has this name")
-            self._make_folder(os.path.dirname(path))
+            changed = _make_folder(os.path.dirname(path))
             temporary = os.path.join(os.path.dirname(path), TEMPORARY_PREFIX + secrets.token_hex(8))
             try:
                 with open(temporary, "xb") as file:
@@ -249,29 +252,12 @@ class LocalBackend:
                         os.fsync(file.fileno())
                     status = os.fstat(file.fileno())
                 self._put_in_place(temporary, path, create=create, if_match=if_match)
+                if self._fsync:
+                    _sync_folders(changed)
             except BaseException:
                 _remove_quietly(temporary)
                 raise
             return _info(key, status)
-
-    def _create(self, path: str) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        try:
-            return os.open(path, flags, 0o666)
-        except FileNotFoundError:
-            self._make_folder(os.path.dirname(path))
-            return os.open(path, flags, 0o666)
-
-    def _make_folder(self, path: str) -> None:
-        """Make a folder and those above it that are missing; as durable as what will lie in them."""
-        if os.path.isdir(path):
-            return
-        parent = os.path.dirname(path)
-        self._make_folder(parent)
-        with suppress(FileExistsError):  # another writer was quicker
-            os.mkdir(path)
-        if self._fsync:
-            _sync_folder(parent)
 
     def _put_in_place(
         self, temporary: str, path: str, *, create: bool, if_match: str | None
@@ -296,8 +282,6 @@ class LocalBackend:
                 os.replace(temporary, path)
         else:
             os.replace(temporary, path)
-        if self._fsync:
-            _sync_folder(os.path.dirname(path))
 
 
 def _is_plain_folder(root: str, folder: str) -> bool:
@@ -375,12 +359,24 @@ def _folder_locked(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _sync_folder(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _make_folder(path: str) -> dict[str, None]:
+    """Make a folder and those above it that are missing. The folders that have something new in them, lowest first."""
+    if os.path.isdir(path):
+        return {path: None}
+    changed = _make_folder(os.path.dirname(path))
+    with suppress(FileExistsError):  # another writer was quicker
+        os.mkdir(path)
+    return {path: None, **changed}
+
+
+def _sync_folders(paths: Iterable[str]) -> None:
+    """Wait until names in these folders are on the disk. Called after files were waited for: little is left to do then."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _remove_quietly(path: str) -> None:

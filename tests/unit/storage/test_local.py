@@ -175,11 +175,11 @@ def test_new_files_are_on_the_disk_with_their_folders(
     monkeypatch.setattr(os, "fsync", sync)
     store.write_new([("data/s/a", b"12"), ("data/s/b", b"345")])
     assert synced == [
-        ("root", -1),
-        ("root/data", -1),
         ("root/data/s/a", 2),
         ("root/data/s/b", 3),
         ("root/data/s", -1),
+        ("root/data", -1),
+        ("root", -1),
     ]
     assert dict(store.read_many(["data/s/a", "data/s/b"])) == {
         "data/s/a": b"12",
