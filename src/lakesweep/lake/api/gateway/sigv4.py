@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -106,7 +107,7 @@ def verify_request(
     signed_at = _read_time(claim)
     _check_time(claim, signed_at, now)
     _check_signed_headers(request, claim)
-    signing_key = _derive_key(secret, claim)
+    signing_key = SigningKey(_derive_key(secret, claim.scope), claim.scope, claim.timestamp)
     expected = signing_key.sign(ALGORITHM, _hash(_canonical_request(request, claim)))
     if not hmac.compare_digest(expected, claim.signature):
         raise S3Error(
@@ -215,11 +216,17 @@ def _build_claim(
 
 def _read_time(claim: _Claim) -> datetime:
     try:
-        return datetime.strptime(claim.timestamp, _TIME_FORMAT).replace(tzinfo=UTC)
+        return _parse_time(claim.timestamp)
     except ValueError:
         raise S3Error(
             "AccessDenied", "AWS authentication requires a valid Date or x-amz-date header."
         ) from None
+
+
+# Requests of one second have one time.
+@lru_cache(maxsize=256)
+def _parse_time(timestamp: str) -> datetime:
+    return datetime.strptime(timestamp, _TIME_FORMAT).replace(tzinfo=UTC)
 
 
 def _check_time(claim: _Claim, signed_at: datetime, now: datetime) -> None:
@@ -255,11 +262,13 @@ def _check_signed_headers(request: GatewayRequest, claim: _Claim) -> None:
         )
 
 
-def _derive_key(secret: str, claim: _Claim) -> SigningKey:
+# A secret's key is the same all day. Whoever asks has the secret, so a cached key opens nothing to anybody else.
+@lru_cache(maxsize=256)
+def _derive_key(secret: str, scope: str) -> bytes:
     key = b"AWS4" + secret.encode()
-    for part in claim.scope.split("/"):
+    for part in scope.split("/"):
         key = hmac.new(key, part.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
-    return SigningKey(key, claim.scope, claim.timestamp)
+    return key
 
 
 def _canonical_request(request: GatewayRequest, claim: _Claim) -> str:
