@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from lakesweep.logs import configure_logging
+from lakesweep.secrets import SecretMask, known_secrets
 from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.option import Option, choose
 
@@ -110,12 +111,12 @@ def with_parameters(run: Command, parameters: Sequence[inspect.Parameter]) -> Co
     return run
 
 
-def set_up_logging(output: OutputSettings) -> None:
+def set_up_logging(output: OutputSettings, mask: SecretMask = known_secrets) -> None:
     """Log as the settings say; `--quiet` leaves warnings and errors."""
     level = output.log_level
     if output.quiet and level in ("debug", "info"):
         level = "warning"
-    configure_logging(level, output.log_format)
+    configure_logging(level, output.log_format, mask=mask)
 
 
 def parameter(name: str, annotation: Any, default: object = None) -> inspect.Parameter:

@@ -14,6 +14,7 @@ from lakesweep.cli.lake_options import LakeData, LakeDb, LakeKeyFile, lake_packa
 from lakesweep.cli.options import set_up_logging, with_settings
 from lakesweep.domain.durations import parse_duration
 from lakesweep.errors import ConfigError
+from lakesweep.secrets import known_secrets
 from lakesweep.settings.values import Settings
 
 ACCESS_KEY_VARIABLE = "LAKESWEEP_SERVE_ACCESS_KEY_ID"
@@ -139,7 +140,7 @@ def serve(
                 settings=lake_settings,
                 db_url=db,
                 serving=serving,
-                set_up_logging=partial(set_up_logging, settings.output),
+                set_up_logging=partial(set_up_logging, settings.output, known_secrets),
             )
             # A worker without an audit log would end with it.
             passes_on = [signal.SIGHUP] if audit_log is not None else []

@@ -21,6 +21,9 @@ from lakesweep.lake.errors import LakeError
 from lakesweep.lake.server import bind
 from lakesweep.lake.workers import run_workers
 
+# Of an object store that is not used: words that every worker logs, so that it shows whether they are masked.
+SECRET = "server process"
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -52,6 +55,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
+            env={**os.environ, "AWS_SECRET_ACCESS_KEY": SECRET},
         )
     assert process.stdout is not None
     try:
@@ -134,8 +138,9 @@ def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served, tmp_path
 
 
 def test_workers_log_as_the_server_was_told_to(served: Served, tmp_path: Path) -> None:
-    """Each line of every process is a JSON object; the fixture's first request was answered by one of them."""
+    """Each line is a JSON object without the server's secrets; the fixture's first request was answered by a worker."""
     lines = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
     started = {line["message"] for line in lines}
-    workers = {f"Started server process [{worker.pid}]" for worker in served.workers()}
+    workers = {f"Started *** [{worker.pid}]" for worker in served.workers()}
     assert started & workers
+    assert SECRET not in (tmp_path / "server.log").read_text()

@@ -307,6 +307,26 @@ def test_metaranges_are_redirected_to_the_store(api: AsgiLake) -> None:
     assert got.headers["location"].startswith("https://store.test/_lakefs/")
 
 
+def test_prepared_list_comes_with_a_url_where_there_are_any(
+    api: AsgiLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once and as a task; a store without URLs gives the list all the same."""
+    rules = {"default_retention_days": 7, "branches": []}
+    api.send("PUT", "/repositories/repo/settings/gc_rules", json=rules).raise_for_status()
+    prepare = "/repositories/repo/gc/prepare_commits"
+    done = api.send("POST", prepare).json()
+    key = done["gc_commits_location"].partition("/ns/")[2]
+    assert done["gc_commits_presigned_url"] == f"https://store.test/{key}?GET&0:15:00&"
+    task = api.send("POST", prepare + "/async").json()["id"]
+    api.lake.tasks.close()
+    status = api.send("GET", prepare + "/status", params={"id": task}).json()
+    assert "/commits.csv?GET" in status["result"]["gc_commits_presigned_url"]
+    monkeypatch.setattr(MemoryBackend, "signer", None)
+    without = api.send("POST", prepare)
+    assert without.status_code == 201
+    assert "gc_commits_presigned_url" not in without.json()
+
+
 def test_issued_address_comes_with_a_url_to_put_to(api: AsgiLake) -> None:
     """The URL's key is the whole address, token and all."""
     place = "/repositories/repo/branches/main/staging/backing"

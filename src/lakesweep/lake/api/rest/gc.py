@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from lakesweep.domain.commits import BranchId, HeadMove
 from lakesweep.domain.rules import RetentionRules
+from lakesweep.errors import UnsupportedStoreError
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
 from lakesweep.lake.api.rest.models import PrepareUncommittedBody, RulesBody
@@ -19,7 +20,10 @@ from lakesweep.lake.api.rest.wire import (
     prepared_commits_document,
     uncommitted_document,
 )
+from lakesweep.lake.context import full_address
 from lakesweep.lake.errors import InvalidRequestError
+from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import PreparedCommits, Repository
 
 router = APIRouter(prefix="/repositories/{repository}")
 
@@ -69,9 +73,9 @@ def may_set_rules(lake: LakeDep, repository: str) -> Response:
 @router.post("/gc/prepare_commits")
 def prepare_commits(lake: LakeDep, repository: str) -> Response:
     """Write the list of retained commits."""
-    return json_reply(
-        prepared_commits_document(lake.retained_commits.prepare(lake.writable(repository))), 201
-    )
+    writable = lake.writable(repository)
+    prepared = lake.retained_commits.prepare(writable)
+    return json_reply(prepared_commits_document(prepared, _list_url(lake, writable, prepared)), 201)
 
 
 @router.post("/gc/prepare_commits/async")
@@ -83,9 +87,10 @@ def start_prepare_commits(lake: LakeDep, repository: str) -> Response:
 @router.get("/gc/prepare_commits/status")
 def get_prepare_commits_status(lake: LakeDep, repository: str, id: str) -> Response:
     """How far the task has come."""
-    return json_reply(
-        prepare_status_document(lake.retained_commits.status(lake.repositories.get(repository), id))
-    )
+    found = lake.repositories.get(repository)
+    status = lake.retained_commits.status(found, id)
+    url = None if status.result is None else _list_url(lake, found, status.result)
+    return json_reply(prepare_status_document(status, url))
 
 
 @router.post("/gc/prepare_uncommited")
@@ -109,6 +114,17 @@ def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
         [_head_move_document(move) for move in found.results], found.has_more, found.next_offset
     )
     return json_reply({"pagination": listed["pagination"], "moves": listed["results"]})
+
+
+def _list_url(lake: Lake, repository: Repository, prepared: PreparedCommits) -> str | None:
+    """A presigned URL of the list, where the lake and the store have such; the list is good without one."""
+    if not lake.settings.presigned_store:
+        return None
+    key = prepared.commits_location.removeprefix(full_address(repository, ""))
+    try:
+        return lake.signed_urls.sign_key(repository, key).url
+    except UnsupportedStoreError:
+        return None
 
 
 def _head_move_document(move: HeadMove) -> Document:

@@ -150,16 +150,19 @@ def refs_document(manifest: RefsManifest) -> Document:
     }
 
 
-def prepared_commits_document(prepared: PreparedCommits) -> Document:
-    """GarbageCollectionPrepareResponse, without a presigned URL: a collector has to reach the store in any case."""
-    return {
+def prepared_commits_document(prepared: PreparedCommits, presigned_url: str | None) -> Document:
+    """GarbageCollectionPrepareResponse."""
+    document: Document = {
         "run_id": prepared.run_id,
         "gc_commits_location": prepared.commits_location,
         "gc_addresses_location": prepared.addresses_location,
     }
+    if presigned_url is not None:
+        document["gc_commits_presigned_url"] = presigned_url
+    return document
 
 
-def prepare_status_document(status: PrepareStatus) -> Document:
+def prepare_status_document(status: PrepareStatus, presigned_url: str | None) -> Document:
     """PrepareGarbageCollectionCommitsStatus."""
     document: Document = {
         "task_id": status.task_id,
@@ -167,7 +170,7 @@ def prepare_status_document(status: PrepareStatus) -> Document:
         "update_time": format_time(status.update_time),
     }
     if status.result is not None:
-        document["result"] = prepared_commits_document(status.result)
+        document["result"] = prepared_commits_document(status.result, presigned_url)
     if status.error is not None:
         document["error"] = {"message": status.error}
     return document
