@@ -82,6 +82,16 @@ def test_a_link_opens_nothing_else(s3: Any, repo: str) -> None:
     assert s3.get_object(Bucket=repo, Key="main/a")["Body"].read() == b"data"
 
 
+def test_link_of_signature_version_2_is_told_what_to_use(
+    lake_server: LakeServer, repo: str
+) -> None:
+    """The AWS command line and boto3 make such links unless told otherwise; 400, and S3's words for it."""
+    query = {"AWSAccessKeyId": lake_server.access_key_id, "Signature": "x", "Expires": "9999999999"}
+    reply = httpx.get(f"{lake_server.url}/{repo}/main/a", params=query, trust_env=False)
+    assert reply.status_code == 400
+    assert "Please use AWS4-HMAC-SHA256" in reply.text
+
+
 def test_an_expired_link_is_refused(s3: Any, repo: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link ends when it says."""
     earlier = datetime.now(UTC) - timedelta(minutes=10)
