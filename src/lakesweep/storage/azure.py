@@ -28,6 +28,7 @@ from lakesweep.storage.own_pages import azure_pages, with_query
 from lakesweep.storage.parallel import ordered_parallel
 from lakesweep.storage.s3.http import Connections
 from lakesweep.storage.s3.pages import Page
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.translate import (
     NO_CONTAINER,
     connection_errors_translated,
@@ -124,6 +125,12 @@ class AzureBackend(CloudBackend):
     @property
     def delete_batch_size(self) -> int:
         return 256
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        # Who has a SAS token and no more can't make another.
+        is_token_only = self._options.azure_sas_token and not self._options.azure_account_key
+        return None if is_token_only else super().signer
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         if terms.etags and (self._options.azure_account_key or self._options.azure_sas_token):

@@ -24,6 +24,7 @@ from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry
 from lakesweep.storage.cloud_tokens import KeptToken, google_token
 from lakesweep.storage.own_pages import google_pages, with_query
 from lakesweep.storage.s3.pages import Page
+from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
 
@@ -86,6 +87,11 @@ class GcsBackend(CloudBackend):
     def __init__(self, root: Location, options: StorageOptions) -> None:
         super().__init__(root)
         self._options = options
+
+    @property
+    def signer(self) -> UrlSigner | None:
+        # An emulator has no keys, and obstore would ask Google to sign.
+        return None if self._options.gcs_endpoint else super().signer
 
     @property
     def _clients(self) -> Clients:
