@@ -21,10 +21,11 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
-from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
 from lakesweep.collector.lakefs.context import open_repository
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import MarkRequest
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.warmup import warm_up

@@ -18,12 +18,13 @@ import httpx
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.lakefs.mark import mark
+from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.lakefs.sweep import load_record, sweep
 from lakesweep.collector.lease import NoLease
-from lakesweep.collector.plan import load_plan
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Engine
 from lakesweep.lake.server import LakeServer
@@ -39,7 +40,6 @@ _ANY_CLOCK = SafetyMargins(
     least_age=timedelta(hours=24),
     clock_skew=timedelta(days=3650),
     delete_not_after=timedelta(days=3650),
-    reverify_every=timedelta(minutes=5),
     lease_life=timedelta(days=3651),
 )
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from lakesweep.collector.lakefs.paths import MarkId, RunFolder
+from lakesweep.collector.lakefs.marks import load_plan, save_plan, write_mark
+from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.parts import parts_told, written_parts
-from lakesweep.collector.plan import load_plan, save_plan, write_mark
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep_testing.scene import Scene

@@ -17,10 +17,11 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.transport import Timeouts
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.paths import GC, MarkId, mark_folder
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
-from lakesweep.collector.lease import FOLDER as LEASES
+from lakesweep.collector.lakefs.paths import GC, LEASES, mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.cutoff import SafetyMargins
 from lakesweep.engine.tasks import Engine
 from lakesweep.formats.entries import Entry
@@ -43,7 +44,6 @@ ANY_CLOCK = SafetyMargins(
     least_age=timedelta(hours=24),
     clock_skew=timedelta(days=36500),
     delete_not_after=timedelta(days=36500),
-    reverify_every=timedelta(minutes=5),
     lease_life=timedelta(days=36501),
 )
 AGED = MarkRequest(min_age=MIN_AGE, allow_lower_min_age=True)

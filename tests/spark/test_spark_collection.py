@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakesweep.collector.lakefs import sweep as sweep_module
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
+from lakesweep.collector import sweep as sweep_module
+from lakesweep.collector.lakefs.paths import mark_folder
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.run_files import MarkId
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import read_mark

@@ -170,6 +170,29 @@ def test_imports_follow_the_arrows() -> None:
     assert against == []
 
 
+def test_what_catalogs_share_knows_none_of_them() -> None:
+    """A catalog is an adapter: the shared collector names no catalog, and no catalog names another."""
+    rooms = {"lakefs", "nessie"}
+    against = []
+    for module in sorted((SOURCE / "collector").rglob("*.py")):
+        room = module.relative_to(SOURCE / "collector").parts[0]
+        for name, _ in imported_names(module):
+            if name.startswith("lakesweep.collector.") or name.startswith("lakesweep.catalogs."):
+                target = name.split(".")[2]
+            else:
+                continue
+            if target in rooms and target != room:
+                against.append(f"{module.relative_to(SOURCE)} imports {name}")
+    assert against == []
+
+
+def test_every_file_of_the_collector_is_on_the_map() -> None:
+    """ARCHITECTURE.md has a word on each."""
+    said = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")
+    files = [m for m in (SOURCE / "collector").rglob("*.py") if m.name != "__init__.py"]
+    assert [str(m.relative_to(SOURCE)) for m in files if m.name not in said] == []
+
+
 def test_reports_see_run_records_only() -> None:
     """Text, JSON and pages all come from the same record."""
     seen = {

@@ -14,9 +14,11 @@ from lakesweep.collector.lakefs.backup_restore import list_parts, run_backup, ru
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.opening import open_run, outside_target
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.paths import mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.tables import read_mark

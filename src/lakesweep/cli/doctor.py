@@ -26,7 +26,7 @@ def doctor(repo: Repo, *, settings: Settings) -> None:
 
     Nothing is deleted but files of the doctor's own. Exit status 3 when a run could not work.
     """
-    from lakesweep.collector.lakefs.doctor import Verdict, examine
+    from lakesweep.collector.lakefs.doctor import CheckResult, examine
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
@@ -41,7 +41,7 @@ def doctor(repo: Repo, *, settings: Settings) -> None:
             checks.append(check)
             if not is_json:
                 print_text(_line(check))
-    wrong = [check.name for check in checks if check.verdict is Verdict.WRONG]
+    wrong = [check.name for check in checks if check.verdict is CheckResult.WRONG]
     if is_json:
         head = {"schema": "lakesweep.doctor/1", "repository": context.name, "fit": not wrong}
         print_json({**head, "checks": [asdict(check) for check in checks]})

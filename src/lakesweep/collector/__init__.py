@@ -1,1 +1,1 @@
-"""Runs: mark → plan → sweep, backup, restore, and the records that they leave."""
+"""The collector: mark → plan → sweep, copies, and the records that they leave, for every catalog."""

@@ -20,7 +20,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
-from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
 from lakesweep.engine.process_tree import is_process_left
@@ -35,7 +34,7 @@ from lakesweep.storage import ObjectInfo, ObjectStore
 
 logger = logging.getLogger(__name__)
 
-FOLDER = f"{OWN}lease/"
+LEASES = "lease/"  # below a run's own folder
 _RENEW_EVERY = timedelta(minutes=3)
 # An unreadable lease may be one of the longest.
 _LONGEST_LIFE = SAFETY_FULL.lease_life_for(SAFETY_FULL.longest_not_after)
@@ -71,7 +70,7 @@ class Lease:
         repository: str,
         purpose: str,
         *,
-        folder: str = OWN,
+        folder: str = "",
         life: timedelta = SAFETY_FULL.lease_life,
         process_tree: Callable[[], str] = lambda: "",
     ) -> None:
@@ -79,7 +78,7 @@ class Lease:
         self._process_tree = process_tree
         self._store = store
         self._clock_folder = f"{folder}clock/"
-        self._folder = f"{folder}lease/"
+        self._folder = f"{folder}{LEASES}"
         self._repository = repository
         self._purpose = purpose
         self._owner = uuid.uuid4().hex

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
-
-import numpy as np
 
 from lakesweep.collector.judge.meeting import Judged
 from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.phases import Phases
 from lakesweep.domain.verdicts import Tally, Totals, Verdict
-from lakesweep.engine.cells import Hashes
-from lakesweep.errors import LakesweepError, UnsafeToSweepError
+from lakesweep.errors import UnsafeToSweepError
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +57,13 @@ class MarkedCatalog(Protocol):
         """As messages name it."""
         ...
 
-    def canaries(self) -> Sequence[str]:
-        """Names of objects that are live now, taken by another road than the references; before anything is read."""
-        ...
-
-    def hash_names(self, names: Sequence[str]) -> Hashes:
-        """Hashes of such names, as references have them."""
-        ...
-
-    def dead_canary(self, name: str) -> LakesweepError | None:
-        """The error of a canary that no reference explains; None where it is not live any more."""
-        ...
-
-    def search(self, canaries: Sequence[str]) -> Found:
-        """Read what is live, list what is there, judge the one by the other, with the canaries among the references."""
+    def search(self) -> Found:
+        """Take canaries, read what is live, list what is there, and judge the one by the other (`judge_all`)."""
         ...
 
     def settle(self, found: Found) -> Settled:
         """Refuse what must not be believed; take out of the garbage what must stay after all."""
-        ...
+        return Settled(found.garbage)
 
 
 def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
@@ -88,14 +72,12 @@ def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
     Raises:
         UnsafeToSweepError: doubt about what is live, or about a number.
     """
-    canaries = catalog.canaries()
-    found = catalog.search(canaries)
+    found = catalog.search()
     with phases.phase("verify") as step:
-        _refuse_dead_canaries(catalog, canaries, found.judged.dead_canaries)
         settled = catalog.settle(found)
-        step.items = len(canaries)
+        step.items = tally_of(settled.garbage).objects
         step.said = (
-            f"{len(canaries)} canaries live, {tally_of(settled.live).objects} kept after all, "
+            f"{step.items} garbage still, {tally_of(settled.live).objects} kept after all, "
             f"{tally_of(settled.undecided).objects} undecided"
         )
     totals = _totals(found, settled)
@@ -107,16 +89,6 @@ def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
             kind="not-conserved",
         )
     return Garbage(found, settled, totals)
-
-
-def _refuse_dead_canaries(catalog: MarkedCatalog, canaries: Sequence[str], dead: Hashes) -> None:
-    """They catch what no count can: names that the collector spells otherwise than the catalog does, or a list cut short."""
-    if not len(dead) or not canaries:
-        return
-    for number in np.flatnonzero(np.isin(catalog.hash_names(canaries), dead)):
-        error = catalog.dead_canary(canaries[int(number)])
-        if error is not None:
-            raise error
 
 
 def _totals(found: Found, settled: Settled) -> Totals:

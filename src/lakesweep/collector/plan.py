@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from lakesweep.collector.guards import BlastRadius
-from lakesweep.collector.lakefs.paths import MarkId, RunFolder, RunId, mark_folder, mark_record
 from lakesweep.collector.parts import Part
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.durations import format_duration, format_time, parse_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import (
     ConfigError,
     FormatError,
-    ObjectNotFoundError,
     UnsafeToSweepError,
 )
-from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.storage import ObjectStore
 
 SCHEMA = "lakesweep.plan/2"
@@ -144,83 +139,22 @@ def decode_plan(data: bytes, what: str) -> Plan:
     return plan
 
 
-def write_mark(
-    store: ObjectStore, mark_id: MarkId, parts: Sequence[Part]
-) -> tuple[PlannedFile, ...]:
-    """Put the garbage parts into the mark's folder, and nothing else: attempts of tasks that did not count stay behind."""
-    folder = mark_folder(mark_id)
-    files = []
-    for number, part in enumerate(parts):
-        key = f"{folder}part-{number:05d}.parquet"
-        store.copy(part.key, key)
-        files.append(PlannedFile(key, part.rows, part.bytes, store.stat(key).etag or ""))
-    if not files:
-        # An empty mark is a mark: whoever reads the folder finds the columns and no rows.
-        key = f"{folder}part-00000.parquet"
-        sink = pa.BufferOutputStream()
-        pq.write_table(MARK_SCHEMA.empty_table(), sink)
-        info = store.write(key, sink.getvalue().to_pybytes())
-        files.append(PlannedFile(key, 0, 0, info.etag or store.stat(key).etag or ""))
-    return tuple(files)
-
-
-def save_plan(store: ObjectStore, plan: Plan) -> None:
-    """Make the plan durable; the mark's own record comes last, so that a mark without it is not finished."""
-    store.write(RunFolder(plan.run_id).manifest, plan.encode())
-    store.write(
-        mark_record(plan.mark_id),
-        json.dumps({"run_id": plan.run_id, "plan_id": plan.id}).encode(),
+def planned_files(store: ObjectStore, parts: Iterable[Part]) -> tuple[PlannedFile, ...]:
+    """Parts of a plan, each with its fingerprint in the store."""
+    return tuple(
+        PlannedFile(part.key, part.rows, part.bytes, store.stat(part.key).etag or "")
+        for part in parts
     )
 
 
-def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
-    """The plan of a mark of this repository."""
-    try:
-        found = json.loads(store.read(mark_record(mark_id)))
-        run_id, plan_id = RunId(found["run_id"]), str(found["plan_id"])
-        data = store.read(RunFolder(run_id).manifest)
-    except ObjectNotFoundError as error:
-        raise ConfigError(
-            f"There is no finished mark {mark_id!r} in {repository}. Nothing was deleted. `lakesweep runs list` shows the marks.",
-            kind="no-mark",
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(
-            f"The record of mark {mark_id} can't be read ({error}). Nothing was deleted. Mark again.",
-            kind="bad-plan",
-        ) from error
-    plan = decode_plan(data, f"of mark {mark_id}")
-    if (plan.mark_id, plan.id) != (mark_id, plan_id):
-        raise FormatError(
-            f"The record of mark {mark_id} names the plan of another mark ({plan.mark_id}). Nothing was deleted. Mark again.",
-            kind="bad-plan",
-        )
-    if plan.repository != repository or plan.namespace != store.root.uri:
-        raise UnsafeToSweepError(
-            f"Mark {mark_id} was made for {plan.repository} at {plan.namespace}, not for {repository} at {store.root.uri}. "
-            "Nothing was deleted.",
-            kind="other-repository",
-        )
-    return plan
-
-
-def mark_exists(store: ObjectStore, mark_id: MarkId) -> bool:
-    """Whether anything lies in the mark's folder, finished or not."""
-    return any(batch.num_rows for batch in store.list(mark_folder(mark_id)))
-
-
-def mark_is_finished(store: ObjectStore, mark_id: MarkId) -> bool:
-    """Whether a mark came to its end; only then does it have a record of its own."""
-    return store.find(mark_record(mark_id)) is not None
-
-
-def is_untouched(store: ObjectStore, plan: Plan) -> bool:
-    """Whether the mark's folder holds exactly the files that the plan wrote."""
-    listed = {
-        key: etag
-        for batch in store.list(mark_folder(plan.mark_id))
-        for key, etag in zip(
-            batch.column("key").to_pylist(), batch.column("etag").to_pylist(), strict=True
-        )
-    }
-    return {key: etag or "" for key, etag in listed.items()} == {f.key: f.etag for f in plan.files}
+def planned_parts(store: ObjectStore, plan: Plan) -> list[Part]:
+    """The plan's parts, refused when one of them was changed since it was written."""
+    found = dict(store.stat_many([file.key for file in plan.files]))
+    for file in plan.files:
+        info = found[file.key]
+        if info is None or (info.etag or "") != file.etag:
+            raise UnsafeToSweepError(
+                f"{file.key} of plan {plan.id} is missing or was changed. Nothing more was deleted. Mark again.",
+                kind="bad-plan",
+            )
+    return [Part(file.key, file.rows, file.bytes) for file in plan.files]

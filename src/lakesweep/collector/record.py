@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError
 from lakesweep.secrets import known_secrets
 
@@ -98,6 +99,13 @@ class RunRecord:
     def counted(self, objects: Mapping[str, int], sizes: Mapping[str, int]) -> RunRecord:
         """This record with some counters set; the others keep their values."""
         return replace(self, objects={**self.objects, **objects}, bytes={**self.bytes, **sizes})
+
+    def tallied(self, tallies: Mapping[str, Tally]) -> RunRecord:
+        """This record with some counters set, of objects and of bytes."""
+        return self.counted(
+            {name: tally.objects for name, tally in tallies.items()},
+            {name: tally.bytes for name, tally in tallies.items()},
+        )
 
     def noted(self, *notes: str) -> RunRecord:
         """This record with more notes for its reader."""

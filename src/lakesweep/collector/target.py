@@ -1,11 +1,10 @@
-"""What every work function is told about the repository it works on."""
+"""What every work function is told about the store it works on."""
 
 from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
 
-from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 
@@ -21,10 +20,6 @@ class Target:
     def open(self) -> ObjectStore:
         """The store, rooted at the namespace."""
         return open_store(self.namespace, self.storage)
-
-    def normaliser(self) -> AddressNormaliser:
-        """Tells which full addresses lie in the namespace."""
-        return AddressNormaliser(self.namespace, self.namespace_root)
 
 
 def own_name(folder: str, stem: str, suffix: str) -> str:

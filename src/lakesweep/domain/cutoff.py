@@ -29,8 +29,6 @@ class SafetyMargins:
     """The store's clock, the server's and ours may differ by this much; more is refused."""
     delete_not_after: timedelta
     """A batch is deleted within this time from the start of the re-read that authorised it, or not at all."""
-    reverify_every: timedelta
-    """What is live is read again this often while a sweep runs, so that what came back to life is kept."""
     longest_not_after: timedelta = timedelta(hours=1)
     """Where the re-read itself takes long, its batches may be deleted for twice that time, and at most for this."""
     longest_request: timedelta = timedelta(minutes=3)
@@ -42,8 +40,6 @@ class SafetyMargins:
     def __post_init__(self) -> None:
         if self.lease_life <= self.delete_not_after + self.longest_request:
             raise ValueError("a lease could be taken over while its owner's deletes are under way")
-        if self.reverify_every > self.delete_not_after:
-            raise ValueError("batches would expire before the next re-read could authorise them")
 
     def authority_after(self, reading: timedelta) -> timedelta:
         """How long, from its start, a re-read of this length lets batches be deleted."""
@@ -58,14 +54,12 @@ SAFETY_FULL = SafetyMargins(
     least_age=timedelta(hours=24),
     clock_skew=timedelta(minutes=10),
     delete_not_after=timedelta(minutes=10),
-    reverify_every=timedelta(minutes=5),
 )
 # For tests on one machine with one clock, where nobody else writes.
 SAFETY_NONE = SafetyMargins(
     least_age=timedelta(0),
     clock_skew=timedelta(minutes=10),
     delete_not_after=timedelta(minutes=10),
-    reverify_every=timedelta(minutes=5),
 )
 
 

@@ -12,8 +12,8 @@ import pytest
 from lakesweep.collector.lakefs import mark as mark_module
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
 from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.request import SweepRequest
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.errors import ConfigError, PartlySweptError
 from lakesweep_testing.embedded import MIN_AGE

@@ -9,9 +9,10 @@ import pytest
 
 from lakesweep.collector.lakefs import compaction
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.paths import RunId, events_folder
-from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.lakefs.paths import events_folder
 from lakesweep.collector.parts import PartWriter
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import RunId
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep_testing.scene import Scene
 

@@ -13,8 +13,9 @@ from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import load_run
-from lakesweep.collector.lakefs.request import Flow, SweepRequest
+from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError

@@ -9,10 +9,12 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.collector import guards as confirmation
+from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest, What
-from lakesweep.collector.plan import Plan, load_plan
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep_testing.scene import AGED, Scene

@@ -12,9 +12,11 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
 from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.paths import MarkId, mark_record
-from lakesweep.collector.lakefs.request import Flow, SweepRequest
+from lakesweep.collector.lakefs.paths import mark_record
+from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.errors import FormatError, LakesweepError
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.scene import AGED, Scene

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.collector import guards as confirmation
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
-from lakesweep.collector.lakefs.request import SweepRequest, What
+from lakesweep.collector.lakefs.paths import mark_folder
+from lakesweep.collector.lakefs.request import What
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.errors import (
     UnsafeToSweepError,
 )

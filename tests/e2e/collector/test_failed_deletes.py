@@ -11,9 +11,10 @@ import pytest
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import load_run
-from lakesweep.collector.lakefs.request import Flow, SweepRequest
+from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import (
     PartlySweptError,

@@ -9,8 +9,8 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.history import DamagedRun, forget_run, list_runs, load_run
-from lakesweep.collector.lakefs.request import SweepRequest
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogError, ConfigError, LakesweepError, StorageError
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import MeddlingBackend, MeddlingTransport, Send, route_of

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
-from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.request import SweepRequest
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep_testing.embedded import EmbeddedLake
 from lakesweep_testing.scene import AGED, Scene

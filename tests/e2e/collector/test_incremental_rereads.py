@@ -12,17 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import references
-from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector.lakefs import sweep as lakefs_sweep
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import Roots, read_live
 from lakesweep.collector.lakefs.range_cache import RangeHashes
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.lakefs.reuploads import SearchedRanges, find_reuploads
-from lakesweep.collector.lakefs.verification import Authorised
+from lakesweep.collector.lakefs.verification import Reverified
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import PartlySweptError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.hashing import hash_addresses
@@ -88,16 +90,16 @@ def test_later_rounds_remember_what_expired_and_what_no_commit_held(
     """Expired ranges are not joined again either; only what no commit held is looked for among staged re-uploads."""
     scene = make_scene()
     reasons: set[tuple[str, str]] = set()
-    plain = sweep_module.verify_plan
+    plain = lakefs_sweep.verify_plan
 
-    def verify(context: RunContext, *args: Any, **options: Any) -> Authorised:
+    def verify(context: RunContext, *args: Any, **options: Any) -> Reverified:
         found = plain(context, *args, **options)
         for part in found.parts:
             for row in read_mark(context.store.read(part.key)).to_pylist():
                 reasons.add((row["address"], row["reason"]))
         return found
 
-    monkeypatch.setattr(sweep_module, "verify_plan", verify)
+    monkeypatch.setattr(lakefs_sweep, "verify_plan", verify)
     sweep_in_rounds(scene)
     assert reasons == {
         (address, "expired" if name.startswith("expired") else "unreferenced")

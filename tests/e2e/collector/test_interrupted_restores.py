@@ -12,7 +12,8 @@ import pytest
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
 from lakesweep.collector.lakefs.paths import EVENTS
-from lakesweep.collector.lakefs.request import Flow, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, What
+from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions

@@ -20,8 +20,9 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.lakefs.history import list_runs, load_run
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.lake.server import LakeServer

@@ -13,15 +13,16 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
-from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector import sweep as sweep_module
+from lakesweep.collector.guards import refuse_long_requests
 from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
-from lakesweep.collector.lakefs.context import RunContext, open_repository, refuse_long_requests
-from lakesweep.collector.lakefs.request import SweepRequest
-from lakesweep.collector.lease import FOLDER
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.paths import LEASES
 from lakesweep.collector.ledger import deadline as deadline_module
 from lakesweep.collector.ledger.deadline import Moment
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import (
@@ -87,7 +88,7 @@ def test_lease_lost_in_the_middle_stops_the_sweep(
     """Another collector took over between two rounds: no further key is deleted, and the run says so."""
     monkeypatch.setattr(sweep_module, "_ROWS_PER_CHUNK", 1)
     marked = scene.mark()
-    taken = f"{FOLDER}000000000099.json"
+    taken = f"{LEASES}000000000099.json"
     other = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
 
     class Overtaken(InProcessEngine):
@@ -174,7 +175,6 @@ def test_sweep_that_can_never_delete_in_time_is_refused(scene: Scene) -> None:
         least_age=timedelta(hours=24),
         clock_skew=ANY_CLOCK.clock_skew,
         delete_not_after=timedelta(0),
-        reverify_every=timedelta(0),
     )
     with pytest.raises(UnsafeToSweepError) as caught:
         run_sweep(scene.context(margins=no_time), marked.mark_id, SweepRequest())

@@ -18,8 +18,9 @@ import pytest
 from lakesweep.collector.lakefs import canaries
 from lakesweep.collector.lakefs.canaries import take_canaries
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
-from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.lakefs.paths import mark_folder
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.commits import BranchId
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import (

@@ -12,10 +12,11 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_mark
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA, LISTED_SCHEMA
-from lakesweep.collector.lakefs.paths import MARKS, RunId
+from lakesweep.collector.lakefs.paths import MARKS
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.lakefs.saved import load_for_sweep
 from lakesweep.collector.parts import read_part
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.engine.tasks import Meet, Scatter
 from lakesweep.errors import UnsafeToSweepError

@@ -10,10 +10,11 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_resume
 from lakesweep.collector.lakefs.history import load_run
+from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
-from lakesweep.collector.lakefs.request import Flow, SweepRequest, What
-from lakesweep.collector.plan import load_plan
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import ConfigError
 from lakesweep.report.text import run_text
 from lakesweep_testing.scene import AGED, Scene

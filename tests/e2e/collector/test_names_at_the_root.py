@@ -9,9 +9,11 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
+from lakesweep.collector.lakefs.paths import mark_folder
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.ledger.deleting import Chunk, LedgerFolders, delete_chunks
+from lakesweep.collector.run_files import MarkId
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene
@@ -77,10 +79,9 @@ def test_the_last_look_at_a_key_knows_whose_names_at_the_root_are(
     add_row(scene, marked.mark_id, FOREIGN)
     part = f"{mark_folder(MarkId(marked.mark_id))}more.parquet"
     context = scene.context()
-    chunk = Chunk(
-        part, 0, 1, context.clock() + timedelta(days=36500), root_names, ANY_CLOCK.clock_skew
-    )
-    list(delete_chunks(context.target, LedgerFolders("ledger/", "deleted/"), iter([chunk])))
+    chunk = Chunk(part, 0, 1, context.clock() + timedelta(days=36500), ANY_CLOCK.clock_skew)
+    folders, deleter = LedgerFolders("ledger/", "deleted/"), ObjectDeletion(root_names)
+    list(delete_chunks(context.target, folders, deleter, iter([chunk])))
     assert (FOREIGN in scene.present_keys()) is not root_names
 
 

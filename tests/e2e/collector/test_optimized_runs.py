@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
-from lakesweep.collector.lakefs.request import Flow, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.lakefs.saved import CLEAN_EVERY
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import PartlySweptError, StorageError
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, write_uncommitted
 from lakesweep.formats.xid import new_xid

@@ -18,7 +18,8 @@ import pytest
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.lakefs.collect import run_gc, run_mark
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Meet, Scatter
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError

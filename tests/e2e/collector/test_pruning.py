@@ -14,10 +14,12 @@ from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.paths import GC, RunFolder, RunId
+from lakesweep.collector.lakefs.paths import GC, RunFolder
 from lakesweep.collector.lakefs.pruning import prune_own_files
-from lakesweep.collector.lakefs.request import Flow, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import RunId
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import PartlySweptError

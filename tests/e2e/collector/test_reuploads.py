@@ -12,8 +12,9 @@ import pytest
 
 from lakesweep.collector.lakefs import reuploads
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
-from lakesweep.collector.lakefs.request import Flow, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogError
 from lakesweep.formats.tables import read_uncommitted, write_uncommitted
 from lakesweep.report.text import run_text

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_mark
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry

@@ -13,9 +13,9 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.doctor import Verdict, examine
+from lakesweep.collector.lakefs.doctor import CheckResult, examine
 from lakesweep.collector.lakefs.ownership import NOTE, refuse_shared_namespace
-from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogDeniedError, LakesweepError, UnsafeToSweepError
 from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene, old_lake
 from lakesweep_testing.trouble import MeddlingTransport, Send, edited_answer, route_of
@@ -179,5 +179,5 @@ def test_doctor_says_so_too(scene: Scene, trouble: str) -> None:
         scene.mark()
         transport = made_later(scene)
     checks = {c.name: c for c in examine(scene.context(transport=transport))}
-    assert checks["other repositories"].verdict is Verdict.WRONG
+    assert checks["other repositories"].verdict is CheckResult.WRONG
     assert (NOTE in scene.present_keys()) is (trouble == "owner")

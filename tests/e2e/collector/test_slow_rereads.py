@@ -11,14 +11,15 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector import sweep as sweep_module
+from lakesweep.collector.guards import too_slow
 from lakesweep.collector.lakefs import live as live_module
-from lakesweep.collector.lakefs import sweep as sweep_module
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.request import SweepRequest
-from lakesweep.collector.lease import FOLDER
+from lakesweep.collector.lakefs.paths import LEASES
+from lakesweep.collector.lakefs.sweep import SLOW_STEP_ADVICE
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import Phase, RunStatus
-from lakesweep.collector.slow_rereads import LAKEFS_ADVICE, too_slow
+from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
@@ -63,7 +64,7 @@ class Watching(InProcessEngine):
     def collect(self, scatter: Scatter) -> pa.Table:
         if scatter.schema == DELETED_SCHEMA:
             self.not_after += [chunk.not_after for chunk in scatter.items]
-            key = max(k for k in self._scene.present_keys() if k.startswith(FOLDER))
+            key = max(k for k in self._scene.present_keys() if k.startswith(LEASES))
             stored = self._scene.container.objects[f"ns/{key}"]
             assert b'"life_seconds"' in stored.data
             life = float(stored.data.split(b'"life_seconds": ')[1].split(b"}")[0].split(b",")[0])
@@ -132,7 +133,7 @@ def test_slowest_step_is_named_with_what_helps(slow: str, advice: str) -> None:
     """Steps around it, and steps that nobody can help, do not count."""
     steps = [Phase(name, 5.0, 1) for name in ("uncommitted", "commits", "judge") if name != slow]
     steps += [Phase(slow, 4000.0, 1), Phase("re-verify", 5000.0, 1)]
-    error = too_slow("repo", timedelta(hours=2), timedelta(hours=1), steps, LAKEFS_ADVICE)
+    error = too_slow("repo", timedelta(hours=2), timedelta(hours=1), steps, SLOW_STEP_ADVICE)
     message = error.message
     assert f"'{slow}' (4000 s)" in message
     assert advice in message

@@ -14,8 +14,8 @@ from lakesweep.collector.lakefs.canaries import Canary
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.request import SweepRequest
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
+from lakesweep.collector.request import SweepRequest
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import PartlySweptError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark, write_mark

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from lakesweep.collector import guards as confirmation
-from lakesweep.collector.lakefs import request as request_module
+from lakesweep.collector import request as request_module
 from lakesweep.collector.lakefs.collect import held_lease, run_mark
 from lakesweep.collector.lakefs.history import load_run
-from lakesweep.collector.lakefs.paths import RunFolder, RunId
-from lakesweep.collector.lakefs.request import SweepRequest
+from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import RunId
 from lakesweep.errors import (
     ConfigError,
     StorageDeniedError,

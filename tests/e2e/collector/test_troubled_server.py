@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
-from lakesweep.collector.lakefs.request import Flow, SweepRequest
+from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogError, LakesweepError
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import POLL, MeddlingTransport, Send, route_of

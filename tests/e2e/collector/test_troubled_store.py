@@ -15,9 +15,10 @@ from lakesweep.collector.lakefs.collect import run_gc, run_resume
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.lakefs.pruning import tidy_up
-from lakesweep.collector.lakefs.request import Flow, SweepRequest
+from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import LakesweepError, PartlySweptError, StorageDeniedError, StorageError
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.faults import FaultPlan, FaultyStore

@@ -8,8 +8,8 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.request import SweepRequest
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import PartlySweptError, UnexpectedError
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import MeddlingBackend

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
-from lakesweep.collector.nessie import sweep as sweep_module
 from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError, UnsafeToSweepError

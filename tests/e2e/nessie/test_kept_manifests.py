@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from lakesweep.collector.nessie.context import SetFolder
-from lakesweep.collector.nessie.places import Lake, Unreadable
+from lakesweep.collector.nessie.places import TableStores, Unreadable
 from lakesweep_testing.nessie_scene import NessieScene
 
 
@@ -19,14 +19,14 @@ def is_manifest(uri: str) -> bool:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The manifests that tasks read, in order."""
     found: list[str] = []
-    original = Lake.read_many
+    original = TableStores.read_many
 
-    def note(self: Lake, uris: Iterable[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
+    def note(self: TableStores, uris: Iterable[str]) -> Iterator[tuple[str, bytes | Unreadable]]:
         wanted = list(uris)
         found.extend(uri for uri in wanted if is_manifest(uri))
         return original(self, wanted)
 
-    monkeypatch.setattr(Lake, "read_many", note)
+    monkeypatch.setattr(TableStores, "read_many", note)
     return found
 
 

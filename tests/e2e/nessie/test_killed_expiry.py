@@ -12,7 +12,7 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
-from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.deferred import delete_deferred
 from lakesweep.collector.nessie.expire import expire

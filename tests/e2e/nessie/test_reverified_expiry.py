@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.nessie import expire as expire_module
-from lakesweep.collector.nessie import sweep as sweep_module
+from lakesweep.collector.nessie import mark as mark_module
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
 from lakesweep.collector.nessie.identify import Marked
-from lakesweep.collector.nessie.listing import Listed
+from lakesweep.collector.nessie.listing import ListedFiles
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.domain.location import Location
@@ -264,10 +265,9 @@ def test_a_file_written_anew_under_a_planned_name_is_kept(
             scene.expire(marked)
         begun_record = expire_module.find_record(scene.context(), live_set)
         assert begun_record is not None
-        expire_module.save_record(
-            scene.context(),
-            expire_module.finished(scene.context(), begun_record, RunStatus.PARTLY_SWEPT),
-        )
+        resources = scene.context().resources
+        begun_record = resources.ended(begun_record, RunStatus.PARTLY_SWEPT)
+        resources.save_record(SetFolder(marked.live_set_id).record, begun_record)
         write_anew()
 
     record = scene.expire(marked)
@@ -532,17 +532,17 @@ class TestInterrupted:
         """The second is refused and leaves no trace: the first goes on as if nobody had asked."""
         orders = self._with_orphans(scene)
         marked = scene.mark()
-        real = expire_module.list_base_folders
+        real = mark_module.list_base_folders
         refused: list[UnsafeToSweepError] = []
 
-        def meanwhile(context: NessieContext, roots: list[Location], folder: str) -> Listed:
-            monkeypatch.setattr(expire_module, "list_base_folders", real)
+        def meanwhile(context: NessieContext, roots: list[Location], folder: str) -> ListedFiles:
+            monkeypatch.setattr(mark_module, "list_base_folders", real)
             with pytest.raises(UnsafeToSweepError, match="Another collector") as second:
                 scene.expire(marked)
             refused.append(second.value)
             return real(context, roots, folder)
 
-        monkeypatch.setattr(expire_module, "list_base_folders", meanwhile)
+        monkeypatch.setattr(mark_module, "list_base_folders", meanwhile)
         record = scene.expire(marked)
 
         assert refused

@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA, Chunk
-from lakesweep.collector.nessie import sweep as sweep_module
 from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.expire import expire
 from lakesweep.collector.nessie.identify import Marked

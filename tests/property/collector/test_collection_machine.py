@@ -29,11 +29,13 @@ from hypothesis.stateful import (
 from lakesweep.collector.copies import order as ordering
 from lakesweep.collector.copies.copier import CopyRoad
 from lakesweep.collector.copies.copy import copy_parts
-from lakesweep.collector.lakefs.paths import MarkId, events_folder, mark_folder
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
+from lakesweep.collector.lakefs.paths import events_folder, mark_folder
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.parts import Part
 from lakesweep.collector.record import RunRecord
+from lakesweep.collector.run_files import MarkId
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
@@ -43,6 +45,8 @@ from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.model import ModelConflictError, ModelLake
 from lakesweep_testing.user import RefusedError, User
+
+WHY_NOT = ObjectDeletion(root_names=True).why_not
 
 PATHS = st.sampled_from(["a", "b", "dir/c", "dir/d"])
 CONTENTS = st.sampled_from(["one", "two", "three"])
@@ -309,7 +313,7 @@ class Collection(RuleBasedStateMachine):
         parts = _parts_of(context.store, mark_id)
         copy_parts(
             context.engine,
-            CopyRoad(target, target, backup, target, "_lakefs/verified/"),
+            CopyRoad(target, target, backup, target, "_lakefs/verified/", WHY_NOT),
             parts,
         )
         before = dict(self.model.objects)
@@ -317,7 +321,7 @@ class Collection(RuleBasedStateMachine):
         gone = self.swept(record, set(self.model.objects) - self.model.live(self.now))
         copy_parts(
             context.engine,
-            CopyRoad(target, backup, target, target, "_lakefs/verified/"),
+            CopyRoad(target, backup, target, target, "_lakefs/verified/", WHY_NOT),
             parts,
         )
         order = int(self.now.timestamp() * 1000) + 1

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from random import Random
 from typing import Any
 
@@ -14,14 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lakesweep.collector.lakefs import sweep as sweep_module
+from lakesweep.collector import sweep as sweep_module
+from lakesweep.collector.lakefs import sweep as lakefs_sweep
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.request import SweepRequest, What
-from lakesweep.collector.lakefs.verification import Authorised, verify_plan
+from lakesweep.collector.lakefs.request import What
+from lakesweep.collector.lakefs.verification import Reverified, verify_plan
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.formats.tables import read_mark
 from lakesweep_testing.embedded import EmbeddedLake
 from lakesweep_testing.rounds import OneChunkARound
@@ -139,7 +141,7 @@ class Verdicts:
     root_names: bool
 
     @classmethod
-    def of(cls, context: RunContext, authorised: Authorised) -> Verdicts:
+    def of(cls, context: RunContext, authorised: Reverified) -> Verdicts:
         def rows(parts: Sequence[Part]) -> list[dict[str, str]]:
             return [r for p in parts for r in read_mark(context.store.read(p.key)).to_pylist()]
 
@@ -187,17 +189,14 @@ def test_a_later_round_says_what_judging_all_anew_says(
         marks: Sequence[str],
         *,
         trust_dates: bool,
-        read_at: datetime,
-        before: Authorised | None = None,
-    ) -> Authorised:
+        before: Reverified | None = None,
+    ) -> Reverified:
         nonlocal later_rounds
-        found = verify_plan(
-            context, plan, marks, trust_dates=trust_dates, read_at=read_at, before=before
-        )
+        found = verify_plan(context, plan, marks, trust_dates=trust_dates, before=before)
         if before is not None:
             later_rounds += 1
             left = [part.key for part in before.parts]
-            anew = verify_plan(context, plan, left, trust_dates=trust_dates, read_at=read_at)
+            anew = verify_plan(context, plan, left, trust_dates=trust_dates)
             assert Verdicts.of(context, found) == Verdicts.of(context, anew)
         return found
 
@@ -206,7 +205,7 @@ def test_a_later_round_says_what_judging_all_anew_says(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_module, "_ROWS_PER_CHUNK", 1)
-        patch.setattr(sweep_module, "verify_plan", verify_both)
+        patch.setattr(lakefs_sweep, "verify_plan", verify_both)
         users.act(3)
         marked = scene.mark(replace(AGED, what=what, keep_tags=keep_tags))
         engine = OneChunkARound(scene, between)

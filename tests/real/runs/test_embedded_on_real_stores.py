@@ -17,8 +17,9 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine

@@ -14,8 +14,9 @@ import pytest
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest
+from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions

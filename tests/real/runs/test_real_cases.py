@@ -13,8 +13,9 @@ import pytest
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine

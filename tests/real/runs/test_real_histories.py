@@ -13,9 +13,11 @@ import pytest
 from lakesweep.catalogs.lakefs.graph import read_commit_graph
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.paths import MarkId, mark_folder
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.paths import mark_folder
+from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.run_files import MarkId
 from lakesweep.engine.spark import SparkEngine
 from lakesweep.engine.tasks import Engine
 from lakesweep.formats.tables import read_mark

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.collector import lease as lease_module
-from lakesweep.collector.lease import FOLDER, Lease, NoLease
+from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
@@ -46,7 +46,7 @@ def leave_dead(store: ObjectStore, process_tree: str, life: timedelta = timedelt
     dead.__enter__()
     dead.renew(life)
     dead._stop.set()
-    key = next(k for b in store.list(FOLDER) for k in b.column("key").to_pylist())
+    key = next(k for b in store.list(LEASES) for k in b.column("key").to_pylist())
     values = json.loads(store.read(key)) | {"pid": 2**22 - 3}
     store.write(key, json.dumps(values).encode())
 
@@ -112,7 +112,7 @@ def test_renewal_tells_the_time_of_the_store_and_where_tasks_are(store: ObjectSt
         marks[0] = "mark"
         container.clock = lambda: begun + timedelta(minutes=14)
         assert lease.renew() == begun + timedelta(minutes=14)
-        (key,) = store.keys(FOLDER)
+        (key,) = store.keys(LEASES)
         assert json.loads(store.read(key))["process_tree"] == "mark"
         container.clock = lambda: begun + timedelta(minutes=28)
         with pytest.raises(UnsafeToSweepError, match="Another collector"):
@@ -123,7 +123,7 @@ def test_lost_lease_is_not_renewed(store: ObjectStore) -> None:
     """Who was overtaken gets no time to go on from."""
     with Lease(store, "repo", "gc") as first:
         content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
-        store.write(f"{FOLDER}000000000002.json", json.dumps(content).encode())
+        store.write(f"{LEASES}000000000002.json", json.dumps(content).encode())
         with pytest.raises(UnsafeToSweepError, match="lost to another collector"):
             first.renew()
 
@@ -134,7 +134,7 @@ def test_lease_of_another_host_is_taken_over_only_when_it_ran_out(
     """Elsewhere a process may live though we can't see it: its lease must run out first."""
     content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
     content["life_seconds"] = 15 * 60
-    store.write(f"{FOLDER}000000000001.json", json.dumps(content).encode())
+    store.write(f"{LEASES}000000000001.json", json.dumps(content).encode())
     wait(store, timedelta(minutes=14))
     with pytest.raises(UnsafeToSweepError, match="elsewhere"):
         Lease(store, "repo", "gc").__enter__()
@@ -148,7 +148,7 @@ def test_lease_lasts_as_long_as_its_owner_said(store: ObjectStore, kind: str) ->
     """Who authorises deletes for long makes its lease last longer; one that does not say may be of the longest."""
     longest = SAFETY_FULL.lease_life_for(SAFETY_FULL.longest_not_after)
     leave_dead(store, "", life=longest)
-    (key,) = store.keys(FOLDER)
+    (key,) = store.keys(LEASES)
     values = json.loads(store.read(key))
     if kind == "silent":
         del values["life_seconds"]
@@ -166,16 +166,16 @@ def test_overtaken_collector_stops(store: ObjectStore) -> None:
     """A lease lost in the middle is found out before the next batch."""
     with Lease(store, "repo", "gc") as first:
         content = {"owner": "o", "host": "elsewhere", "pid": 1, "purpose": "gc", "released": False}
-        store.write(f"{FOLDER}000000000002.json", json.dumps(content).encode())
+        store.write(f"{LEASES}000000000002.json", json.dumps(content).encode())
         with pytest.raises(UnsafeToSweepError, match="lost to another collector"):
             first.assert_held()
     # The first one, on leaving, must not have released the second one's lease.
-    assert not json.loads(store.read(f"{FOLDER}000000000002.json"))["released"]
+    assert not json.loads(store.read(f"{LEASES}000000000002.json"))["released"]
 
 
 def test_unreadable_lease_counts_as_held(store: ObjectStore) -> None:
     """Doubt about the lease keeps the data."""
-    store.write(f"{FOLDER}000000000001.json", b"\x00")
+    store.write(f"{LEASES}000000000001.json", b"\x00")
     with pytest.raises(UnsafeToSweepError, match="unreadable"):
         Lease(store, "repo", "gc").__enter__()
 
@@ -185,4 +185,4 @@ def test_no_lease_still_reads_the_clock_of_the_store(store: ObjectStore) -> None
     with NoLease(store, "repo", "gc") as none:
         assert none.store_time is not None
         none.assert_held()
-    assert not any(batch.num_rows for batch in store.list(FOLDER))
+    assert not any(batch.num_rows for batch in store.list(LEASES))

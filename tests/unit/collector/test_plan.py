@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lakesweep.collector.lakefs.paths import MarkId, RunFolder, RunId, mark_folder
+from lakesweep.collector.lakefs.marks import is_untouched, load_plan, save_plan
+from lakesweep.collector.lakefs.marks import write_mark as write_mark_folder
+from lakesweep.collector.lakefs.paths import RunFolder, mark_folder
 from lakesweep.collector.parts import Part
-from lakesweep.collector.plan import Plan, decode_plan, is_untouched, load_plan, save_plan
-from lakesweep.collector.plan import write_mark as write_mark_folder
+from lakesweep.collector.plan import Plan, decode_plan
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
@@ -56,8 +58,8 @@ def test_changed_plan_file_is_refused(store: ObjectStore) -> None:
     """The id is a fingerprint: a plan that says something else than it did is no plan."""
     plan = make_plan(store)
     save_plan(store, plan)
-    changed = store.read(RunFolder(plan.run_id).manifest).replace(b'"objects": 4', b'"objects": 9')
-    store.write(RunFolder(plan.run_id).manifest, changed)
+    changed = store.read(RunFolder(plan.run_id).plan).replace(b'"objects": 4', b'"objects": 9')
+    store.write(RunFolder(plan.run_id).plan, changed)
     with pytest.raises(FormatError, match="was changed"):
         load_plan(store, "repo", MARK)
 

@@ -9,7 +9,6 @@ import pytest
 
 from lakesweep.domain.cutoff import (
     SAFETY_FULL,
-    SafetyMargins,
     assert_clocks_agree,
     decide_cutoff,
     is_old_enough,
@@ -55,13 +54,6 @@ def test_clocks_further_apart_than_the_tolerated_skew_are_refused():
     for other in (NOW + 11 * MINUTE, NOW - 11 * MINUTE):
         with pytest.raises(UnsafeToSweepError, match="clock of the server"):
             assert_clocks_agree(NOW, other, "the server")
-
-
-def test_margins_must_let_a_batch_outlive_the_next_re_read():
-    """Else a sweep could only ever refuse."""
-    assert SAFETY_FULL.reverify_every <= SAFETY_FULL.delete_not_after
-    with pytest.raises(ValueError):
-        SafetyMargins(HOUR, MINUTE, delete_not_after=MINUTE, reverify_every=HOUR)
 
 
 def test_lease_outlives_what_is_authorised_under_it() -> None:

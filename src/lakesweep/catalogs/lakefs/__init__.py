@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lakesweep.catalogs.lakefs.client import LakeFSClient
-    from lakesweep.catalogs.lakefs.graph import GraphSource, Refs, read_commit_graph
+    from lakesweep.catalogs.lakefs.graph import GraphSource, RepositoryRefs, read_commit_graph
     from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION, AddressNormaliser
     from lakesweep.catalogs.lakefs.ranges import committed_key, distinct_ranges, ranges_of_commits
     from lakesweep.catalogs.lakefs.retained import ServerRetainedCommits, server_retained_commits
@@ -25,8 +25,8 @@ __all__ = [
     "GraphSource",
     "LakeFSClient",
     "ObjectState",
-    "Refs",
     "Repository",
+    "RepositoryRefs",
     "ServerProfile",
     "ServerRetainedCommits",
     "Timeouts",

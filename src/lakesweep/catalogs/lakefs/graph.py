@@ -32,7 +32,7 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, commit_files, read_refs_dump
 from lakesweep.storage import ObjectStore
 
-__all__ = ["GraphSource", "Refs", "read_commit_graph"]
+__all__ = ["GraphSource", "RepositoryRefs", "read_commit_graph"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class GraphSource(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refs:
+class RepositoryRefs:
     """Commits, branches and tags of a repository, and the head moves where the server logs them.
 
     When `complete` is false, dangling commits are missing: every range file under `_lakefs/` must count as committed.
@@ -71,7 +71,7 @@ class Refs:
 
 def read_commit_graph(
     client: LakeFSClient, store: ObjectStore, repository: str, *, with_head_moves: bool = False
-) -> Refs:
+) -> RepositoryRefs:
     """Read all refs. `with_head_moves` asks for the log of head moves too, which the embedded lake keeps.
 
     Raises:
@@ -103,7 +103,7 @@ def read_commit_graph(
     return replace(refs, graph=graph, head_moves=moves)
 
 
-def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> Refs:
+def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> RepositoryRefs:
     earlier_manifest = _read_if_there(store, MANIFEST_KEY)
     answer = client.dump_refs(repository)
     dump = RefsManifest(
@@ -128,7 +128,7 @@ def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> 
             "storage namespace and its credentials are those of the server.",
             kind="refs-dump-incomplete",
         ) from missing
-    return Refs(
+    return RepositoryRefs(
         CommitGraph(read.commits),
         tuple(read.branches),
         tuple(read.tags),
@@ -181,14 +181,16 @@ def _read_if_there(store: ObjectStore, key: str) -> bytes | None:
         return None
 
 
-def _read_by_logs(client: LakeFSClient, repository: str) -> Refs:
+def _read_by_logs(client: LakeFSClient, repository: str) -> RepositoryRefs:
     heads = client.branches(repository)
     tags = client.tags(repository)
     commits: dict[CommitId, Commit] = {}
     tips = dict.fromkeys([head.commit_id for head in heads] + [tag.commit_id for tag in tags])
     for tip in tips:
         _add_ancestors(client, repository, tip, commits)
-    return Refs(CommitGraph(commits.values()), tuple(heads), tuple(tags), GraphSource.LOGS)
+    return RepositoryRefs(
+        CommitGraph(commits.values()), tuple(heads), tuple(tags), GraphSource.LOGS
+    )
 
 
 def _add_ancestors(

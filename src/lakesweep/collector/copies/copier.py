@@ -15,7 +15,6 @@ import pyarrow as pa
 from lakesweep.collector.copies.lookups import Known, look_up
 from lakesweep.collector.parts import PARTS, sum_of, written_parts
 from lakesweep.collector.target import Target
-from lakesweep.domain.addresses import is_candidate
 from lakesweep.errors import StorageError
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import Crew, ObjectInfo, ObjectStore
@@ -73,6 +72,7 @@ class CopyRoad:
     target: Target
     work: Target
     folder: str
+    why_not: Callable[[str], str]  # why an object of this name must not be copied; picklable
     is_target_empty: bool = False  # when the copying began; what is there since then is ours
 
 
@@ -80,7 +80,7 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
     """Work function: copies, verifies, writes what was verified into parts, returns counts by outcome."""
     marks, source, target = road.marks.open(), road.source.open(), road.target.open()
     with Crew(_IN_FLIGHT) as copiers, Crew(_IN_FLIGHT) as askers:
-        copier = _Copier(source, target, copiers, askers, is_target_empty=road.is_target_empty)
+        copier = _Copier(road, source, target, copiers, askers)
         # While a chunk is copied, the next is looked up and the one before it verified; two are copied at a time, so
         # that no connection waits for the last and largest objects of a chunk.
         looked_up = _in_turn(copier.look_up, _batches(marks, chunks), 1)
@@ -123,26 +123,26 @@ class _Copier:
 
     def __init__(
         self,
+        road: CopyRoad,
         source: ObjectStore,
         target: ObjectStore,
         copiers: Crew,
         askers: Crew,
-        *,
-        is_target_empty: bool,
     ) -> None:
         self._source, self._target = source, target
         self._copiers, self._askers = copiers, askers
-        self._is_target_empty = is_target_empty
+        self._why_not, self._is_target_empty = road.why_not, road.is_target_empty
 
     def look_up(self, batch: _Batch) -> _Batch:
         """What there is to copy, and what is at its place already."""
         outcomes: dict[str, Outcome] = {}
         sane = []
         for address in batch.addresses:
-            if is_candidate(address, root_names=True):
-                sane.append(address)
+            why_not = self._why_not(address)
+            if why_not:
+                outcomes[address] = PROTECTED, why_not
             else:
-                outcomes[address] = PROTECTED, "not a name that lakeFS gives to data"
+                sane.append(address)
         originals: list[ObjectInfo] = []
         known = look_up(self._source, sane, self._askers, trust_absence=False)
         for address, original in known.items():

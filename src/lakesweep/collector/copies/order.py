@@ -31,7 +31,7 @@ _MOST_TASKS = 200
 def in_order(
     engine: Engine, marks: Target, work: Target, folder: str, parts: Sequence[Part]
 ) -> tuple[Target, Sequence[Part]]:
-    """The same rows in parts that follow each other, and where those are: in `folder` of `work`.
+    """The rows of a mark in parts that follow each other, and where those are: in `folder` of `work`.
 
     Too few to matter stay where they are.
     """

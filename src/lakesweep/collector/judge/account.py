@@ -1,4 +1,4 @@
-"""What the driver does with the rows of a meeting: sums, streams of counts, written parts, and doubt when they disagree."""
+"""What the driver does with the rows of a meeting: sums, streams of counts, and doubt when they disagree."""
 
 from __future__ import annotations
 

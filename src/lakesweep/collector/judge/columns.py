@@ -23,6 +23,7 @@ from lakesweep.collector.parts import PARTS, sum_of, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.domain.verdicts import Source, Verdict
 from lakesweep.engine.cells import Hashes, is_in, packed_stream, unpack_hashes, unpack_rows
+from lakesweep.formats.hashing import hash_addresses
 
 _EXAMPLES = 10
 Mask = npt.NDArray[np.bool_]
@@ -106,6 +107,21 @@ class RowFormat(Protocol):
     def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
         """Rows as the parts of a plan hold them."""
         ...
+
+
+class KeyRows:
+    """A `RowFormat` to build on: objects are known by the key in `name`, and nothing else is said of items."""
+
+    reference_counts = refs.counts_schema()
+    candidate_counts = cand.counts_schema()
+    name = "address"
+    __slots__ = ()
+
+    def hashes(self, rows: pa.Table) -> Hashes:
+        return hash_addresses(rows.column(self.name).combine_chunks())
+
+    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
+        return hashes
 
 
 @dataclass(frozen=True, slots=True)

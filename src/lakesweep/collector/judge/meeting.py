@@ -20,6 +20,8 @@ from lakesweep.collector.parts import Part, parts_told
 from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.engine.cells import Hashes
 from lakesweep.engine.tasks import CELL_SCHEMA, Engine, Scatter, Work, deal_evenly, tasks_for
+from lakesweep.errors import LakesweepError
+from lakesweep.formats.hashing import hash_addresses
 
 # A meeting holds both sides of its partition in memory (feasibility.md, section 7).
 _CANDIDATES_PER_PARTITION = 1_000_000
@@ -44,10 +46,10 @@ class ReferenceSide:
 
     items: Sequence[Reference]
     read: Callable[[int], Work]
-    weights: Sequence[int]  # entries of each item, about
-    packs: Sequence[str]  # items of one pack go to one task, which reads it once; empty: none
-    file_cost: int  # opening a file takes as long as reading so many entries
     most_tasks: int
+    weights: Sequence[int] = ()  # entries of each item, about; none: all items weigh the same
+    packs: Sequence[str] = ()  # items of one pack go to one task, which reads it once; empty: none
+    file_cost: int = 1  # opening a file takes as long as reading so many entries
     per_task: int = 4
     entries: int | None = None  # of all items, where that is known better than by the weights
     seconds_per_file: float | None = None  # None: where to run this is not chosen by its cost
@@ -65,10 +67,10 @@ class ReferenceSide:
     def dealt(self, tasks: int) -> list[int]:
         """A task for each item: evenly by entries, and all items of one pack together."""
         bundles: dict[str, list[int]] = {}
-        for number, pack in enumerate(self.packs):
+        for number, pack in enumerate(self.packs or [""] * len(self.items)):
             bundles.setdefault(pack or f"item {number}", []).append(number)
         weights = [
-            sum(self.file_cost + self.weights[number] for number in numbers)
+            sum(self.file_cost + (self.weights[n] if self.weights else 0) for n in numbers)
             for numbers in bundles.values()
         ]
         task_of = [0] * len(self.items)
@@ -92,6 +94,34 @@ class CandidateSide:
         tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks)
         seconds = self.rows * _SECONDS_PER_CANDIDATE if self.is_cost_known else None
         return Scatter(list(self.items), self.read(partitions), CELL_SCHEMA, tasks, seconds=seconds)
+
+
+def _hash_names(names: Sequence[str]) -> Hashes:
+    return hash_addresses(pa.array(names, pa.string()))
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """Objects that are live, known by another road than the references; taken before those are read.
+
+    They catch what no count can: names that the collector spells otherwise than the catalog does, and a list that was cut
+    short without a word.
+    """
+
+    names: Sequence[str]  # among the references, too
+    error: Callable[
+        [str], LakesweepError | None
+    ]  # of one that no reference explains; None where it is live no more
+    hash_names: Callable[[Sequence[str]], Hashes] = _hash_names  # as references have them
+
+    def refuse_dead(self, dead: Hashes) -> None:
+        """Raise where one of these hashes is that of a canary which is live still."""
+        if not len(dead):
+            return
+        for number in np.flatnonzero(np.isin(self.hash_names(self.names), dead)):
+            error = self.error(self.names[int(number)])
+            if error is not None:
+                raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +161,14 @@ def judge_all(
     references: ReferenceSide,
     candidates: CandidateSide,
     judge: Judge,
+    canaries: Canaries,
     most_partitions: int = 65_536,
+    check_promises: Callable[[Judged], None] = lambda judged: None,
 ) -> Judged:
-    """Run the anti-join over everything at once."""
+    """Run the anti-join over everything at once, and believe it only where it adds up and every canary came out as live.
+
+    `check_promises` raises where a catalog's references hold less than it was told: that says more than a dead canary.
+    """
     entries = sum(references.weights) if references.entries is None else references.entries
     partitions = max(
         math.ceil(candidates.rows / _CANDIDATES_PER_PARTITION),
@@ -150,7 +185,13 @@ def judge_all(
         MET_SCHEMA,
         partitions,
     )
-    return add_up(met, references.items, candidates.items, judge)
+    judged = add_up(met, references.items, candidates.items, judge)
+    check_promises(judged)
+    taken = sum(row["sent"] for row in judged.reference_counts if row["kind"] == refs.CANARY)
+    if taken != len(canaries.names):
+        raise doubt(f"{len(canaries.names)} canaries were taken, {taken} were among the references")
+    canaries.refuse_dead(judged.dead_canaries)
+    return judged
 
 
 def add_up(

@@ -1,4 +1,4 @@
-"""Garbage told apart without its names: small enough to travel to the driver and back.
+"""Hashes and sizes of garbage: small enough to travel to the driver and back.
 
 On a real server some of it may be a staged re-upload that the server does not list. Sizes of what no commit holds say
 which entries are worth a look, hashes which of the addresses found there were garbage at all.

@@ -8,11 +8,13 @@ import re
 import pyarrow as pa
 
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.paths import GC, MarkId, RunFolder, RunId, mark_folder
+from lakesweep.collector.lakefs.marks import mark_is_finished, save_plan, write_mark
+from lakesweep.collector.lakefs.paths import GC, RunFolder, mark_folder
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.parts import PartWriter
-from lakesweep.collector.plan import Plan, mark_is_finished, save_plan, write_mark
+from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally

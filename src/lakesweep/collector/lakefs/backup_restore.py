@@ -7,9 +7,8 @@ When it ends, a second event names what came back, so that marks over committed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,13 +17,17 @@ from lakesweep.collector.copies.copier import ALREADY_THERE, COPIED, MISSING, Co
 from lakesweep.collector.copies.copy import Copied, copy_parts, refuse_inside
 from lakesweep.collector.judge.references import event_order
 from lakesweep.collector.lakefs.collect import find_plan, leased_run
-from lakesweep.collector.lakefs.context import RunContext, utc_now
-from lakesweep.collector.lakefs.paths import RunFolder, RunId, events_folder, mark_folder
+from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
+from lakesweep.collector.lakefs.marks import is_untouched
+from lakesweep.collector.lakefs.paths import OWN, RunFolder, events_folder, mark_folder
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import Part, PartWriter, sum_of
 from lakesweep.collector.phases import Phases
-from lakesweep.collector.plan import Plan, is_untouched
-from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus, encode_record
+from lakesweep.collector.plan import Plan
+from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
+from lakesweep.collector.resources import Resources, utc_now
+from lakesweep.collector.run_files import RunId
 from lakesweep.collector.target import Target
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine
@@ -57,7 +60,7 @@ def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
     context.engine.begin()
     with leased_run(context, BACKUP) as lease:
         run = _of_mark(context, mark, to, lease)
-        return back_up(context.engine, context.phases, run, context.clock)
+        return back_up(context.resources, run)
 
 
 def run_restore(
@@ -68,7 +71,7 @@ def run_restore(
     context.engine.begin()
     with leased_run(context, RESTORE) as lease:
         run = _of_mark(context, mark, source, lease)
-        return restore(context.engine, context.phases, run, context.clock, addresses)
+        return restore(context.resources, run, addresses)
 
 
 def run_listed(
@@ -82,7 +85,7 @@ def run_listed(
     """A backup or restore of any list of addresses, without a server: the spark-submit jobs."""
     refuse_inside(namespace.namespace, outside.namespace)
     name = namespace.namespace.uri
-    with Lease(namespace.open(), name, flow, process_tree=lambda: engine.process_tree):
+    with Lease(namespace.open(), name, flow, folder=OWN, process_tree=lambda: engine.process_tree):
         parts = list_parts(lists.open(), "")
         if not parts and lists.namespace.key.endswith(".parquet"):
             # One file instead of a folder: its key is read from the folder it lies in.
@@ -96,25 +99,17 @@ def run_listed(
             )
         run = CopyRun(name, namespace, outside, lists, parts, mark=lists.namespace.uri)
         work = back_up if flow == BACKUP else restore
-        return work(engine, phases, run, utc_now)
+        return work(Resources(namespace, engine, phases, utc_now), run)
 
 
-def back_up(
-    engine: Engine, phases: Phases, run: CopyRun, clock: Callable[[], datetime]
-) -> RunRecord:
+def back_up(resources: Resources, run: CopyRun) -> RunRecord:
     """Copy from the namespace to the outside."""
-    return _Copying(engine, phases, run, clock, BACKUP).run(run.parts, RunStatus.BACKED_UP)
+    return _Copying(resources, run, BACKUP).run(run.parts, RunStatus.BACKED_UP)
 
 
-def restore(
-    engine: Engine,
-    phases: Phases,
-    run: CopyRun,
-    clock: Callable[[], datetime],
-    addresses: Collection[str] = (),
-) -> RunRecord:
+def restore(resources: Resources, run: CopyRun, addresses: Collection[str] = ()) -> RunRecord:
     """Copy from the outside back into the namespace."""
-    copying = _Copying(engine, phases, run, clock, RESTORE)
+    copying = _Copying(resources, run, RESTORE)
     if not addresses:
         return copying.run(run.parts, RunStatus.RESTORED)
     chosen = copying.choose(addresses)
@@ -124,18 +119,11 @@ def restore(
 class _Copying:
     """One copy run under way."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        phases: Phases,
-        run: CopyRun,
-        clock: Callable[[], datetime],
-        flow: str,
-    ) -> None:
-        self._engine, self._phases, self._run, self._clock = engine, phases, run, clock
+    def __init__(self, resources: Resources, run: CopyRun, flow: str) -> None:
+        self._resources, self._run = resources, run
         self._flow = flow
         self._marks = run.marks
-        started_at = clock()
+        started_at = resources.clock()
         self._folder = RunFolder(RunId(f"{flow}-{new_xid(started_at)}"))
         self._record = RunRecord(
             repository=run.repository,
@@ -175,10 +163,17 @@ class _Copying:
         if self._flow == RESTORE:
             source, target = target, source
             self._promise(parts)
-        with self._phases.phase(self._flow) as step:
+        with self._resources.phases.phase(self._flow) as step:
             copied = copy_parts(
-                self._engine,
-                CopyRoad(self._marks, source, target, self._run.namespace, self._folder.verdicts),
+                self._resources.engine,
+                CopyRoad(
+                    self._marks,
+                    source,
+                    target,
+                    self._run.namespace,
+                    self._folder.verdicts,
+                    ObjectDeletion(root_names=True).why_not,
+                ),
                 parts,
             )
             step.items = sum(part.rows for part in copied.verified)
@@ -204,7 +199,7 @@ class _Copying:
     @property
     def _events(self) -> str:
         """The folder of a restore's event as of now."""
-        return events_folder(event_order(self._clock()), "restored", self._folder.run_id)
+        return events_folder(event_order(self._resources.clock()), "restored", self._folder.run_id)
 
     def _finished(self, copied: Copied, parts: Sequence[Part], done: RunStatus) -> RunRecord:
         missing = copied.tally(MISSING)
@@ -221,19 +216,12 @@ class _Copying:
             "already_gone": missing if self._flow == BACKUP else Tally(),
             "failed": failed,
         }
+        status = RunStatus.FAILED if failed.objects else done
         record = replace(
-            self._record.counted(
-                {name: tally.objects for name, tally in counted.items()},
-                {name: tally.bytes for name, tally in counted.items()},
-            ),
-            status=RunStatus.FAILED if failed.objects else done,
-            reason=reason,
-            finished_at=self._clock(),
-            phases=tuple(self._phases.done),
+            self._resources.ended(self._record.tallied(counted), status, reason),
             failures={"failed": reason} if reason else {},
         ).noted(f"{'to' if self._flow == BACKUP else 'from'} {self._run.outside.namespace.uri}")
-        self._phases.saved_record = record
-        self._run.namespace.open().write(self._folder.record, encode_record(record))
+        self._resources.save_record(self._folder.record, record)
         if failed.objects:
             raise StorageError(
                 f"{failed.objects} of {counted['garbage'].objects} objects could not be copied ({reason}). The others "

@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from itertools import chain
 from random import Random
 
-import numpy as np
-import pyarrow as pa
-
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
+from lakesweep.collector.judge.meeting import Canaries
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import LiveRead
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.domain.commits import BranchHead, BranchId
-from lakesweep.engine.cells import Hashes
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
-from lakesweep.formats.hashing import hash_addresses
 
 logger = logging.getLogger(__name__)
 
@@ -71,24 +68,25 @@ def take_canaries(context: RunContext, before: LiveRead | None = None) -> list[C
     return staged + committed
 
 
-def refuse_dead_canaries(
+def judged_canaries(
     context: RunContext,
-    canaries: Sequence[Canary],
-    dead: Hashes,
+    taken: Sequence[Canary],
     is_judged: Callable[[BranchId, str], bool] = lambda branch, path: False,
-) -> None:
-    """Refuse the run when a canary that no reference explained is still read.
+) -> Canaries:
+    """Canaries as the judge takes them: one that no reference explains ends the run, if it is still read.
 
     One whose branch reads something else by now is no canary any more. `is_judged` tells of a path at a branch's head
     whether an earlier round has judged its range: then it is in no reference of this round.
     """
-    if not len(dead) or not canaries:
-        return
-    hashes = hash_addresses(pa.array([c.address for c in canaries], pa.string()))
-    for index in np.flatnonzero(np.isin(hashes, dead)):
-        error = dead_canary(context, canaries[int(index)], is_judged)
-        if error is not None:
-            raise error
+    by_address: dict[str, list[Canary]] = {}
+    for canary in taken:
+        by_address.setdefault(canary.address, []).append(canary)
+
+    def error(address: str) -> UnsafeToSweepError | None:
+        errors = (dead_canary(context, canary, is_judged) for canary in by_address[address])
+        return next(filter(None, errors), None)
+
+    return Canaries(list(by_address), error)
 
 
 def dead_canary(
@@ -265,5 +263,5 @@ def _look_up(context: RunContext, ref: str, path: str) -> Canary | None:
 
 def _canary(context: RunContext, ref: str, entry: ObjectStatsWire) -> Canary | None:
     """None for an entry outside the namespace."""
-    address = context.target.normaliser().relative(entry.physical_address)
+    address = normaliser_of(context.target).relative(entry.physical_address)
     return None if address is None else Canary(ref, entry.path, address)

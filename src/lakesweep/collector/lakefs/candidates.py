@@ -18,6 +18,7 @@ from lakesweep.collector.judge.candidates import (
     read_needed,
 )
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.parts import read_addresses, read_part
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN
@@ -79,7 +80,7 @@ def read_candidates(
     target: Target, partitions: int, candidates: Iterator[Candidate]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of candidate rows, and one COUNTS cell per task with a row per item."""
-    store, normaliser = target.open(), target.normaliser()
+    store, normaliser = target.open(), normaliser_of(target)
     return candidate_cells(
         candidates,
         partial(_rows_of, store, normaliser),

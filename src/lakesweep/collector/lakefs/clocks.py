@@ -1,29 +1,22 @@
-"""The clocks that a run relies on: the store's dates objects and ends authorisations, and the others must agree with it."""
+"""The clocks that a run on a lakeFS repository relies on: the store's, the server's and this machine's."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector import guards
+from lakesweep.collector.guards import ClockReading
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins, assert_clocks_agree
 
 
 def compare_clocks(context: RunContext, store_time: datetime) -> None:
     """Refuse to go on when the server's clock or this machine's is not the store's, which says `store_time` now."""
-    server_time = context.client.server_time()
-    assert_run_clocks_agree(
-        store_time, server_time, "the lakeFS server", context.clock(), context.margins
-    )
+    readings = clock_readings(context.client, store_time)
+    guards.compare_clocks(store_time, readings, context.clock, context.margins)
 
 
-def assert_run_clocks_agree(
-    store_time: datetime,
-    server_time: datetime | None,
-    server: str,
-    machine_time: datetime,
-    margins: SafetyMargins = SAFETY_FULL,
-) -> None:
-    """Refuse to go on when the catalog server's clock (None: it tells none) or this machine's is not the store's."""
-    if server_time is not None:
-        assert_clocks_agree(store_time, server_time, server, margins)
-    assert_clocks_agree(store_time, machine_time, "this machine", margins)
+def clock_readings(client: LakeFSClient, store_time: datetime) -> Iterator[ClockReading]:
+    """The server's clock beside the store's, which says `store_time` now."""
+    yield ClockReading(store_time, "the lakeFS server", client.server_time())

@@ -7,18 +7,21 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
+from lakesweep.collector import guards
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.failed_marks import refuse_failed
 from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
-from lakesweep.collector.lakefs.paths import parse_mark_id
+from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished
+from lakesweep.collector.lakefs.paths import OWN, parse_mark_id
 from lakesweep.collector.lakefs.pruning import tidy_up
-from lakesweep.collector.lakefs.request import MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.lakefs.sweep import load_record, sweep
 from lakesweep.collector.lease import Lease, NoLease
-from lakesweep.collector.plan import Plan, load_plan, mark_is_finished
+from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 
 logger = logging.getLogger(__name__)
@@ -80,8 +83,8 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
             )
         plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
         # The plan was confirmed when its sweep began; going on with it asks nothing new.
-        confirmed = record.status is RunStatus.PARTLY_SWEPT
-        request = replace(request, confirm=plan.id) if confirmed else request
+        confirm = guards.confirmation_of(plan.id, None, record) or request.confirm
+        request = replace(request, confirm=confirm)
         return sweep(context, plan, record, request, lease)
 
 
@@ -109,6 +112,7 @@ def held_lease(context: RunContext, purpose: str) -> Iterator[Lease]:
         context.store,
         context.name,
         purpose,
+        folder=OWN,
         life=context.margins.lease_life,
         process_tree=lambda: context.engine.process_tree,
     ) as lease:

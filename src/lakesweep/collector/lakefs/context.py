@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
+from lakesweep.collector.guards import refuse_long_requests
 from lakesweep.collector.lakefs.request import DEFAULT_KEEP_RUNS
 from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import Resources, utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.domain.location import Location
@@ -16,11 +18,6 @@ from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
 from lakesweep.progress import Progress
 from lakesweep.storage import ObjectStore, StorageOptions
-
-
-def utc_now() -> datetime:
-    """The clock of this machine."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +54,12 @@ class RunContext:
     def store(self) -> ObjectStore:
         """The object store, rooted at the storage namespace."""
         return self.target.open()
+
+    @property
+    def resources(self) -> Resources:
+        """What the shared steps work with."""
+        tools = (self.target, self.engine, self.phases, self.clock, self.margins)
+        return Resources(*tools, self.parallelism.partitions)
 
 
 def open_repository(
@@ -96,20 +99,6 @@ def open_repository(
         keep_runs=keep_runs,
         clock=clock,
     )
-
-
-def refuse_long_requests(storage: StorageOptions, margins: SafetyMargins) -> None:
-    """Refuse timeouts by which a delete could outlive the lease that it was sent under."""
-    # A request on a connection that the server had closed is sent once more.
-    seconds = 2 * (storage.connect_timeout_seconds + storage.request_timeout_seconds)
-    if timedelta(seconds=seconds) > margins.longest_request:
-        allowed = margins.longest_request.total_seconds() / 2
-        raise ConfigError(
-            f"The storage options connect_timeout_seconds ({storage.connect_timeout_seconds:g}) and "
-            f"request_timeout_seconds ({storage.request_timeout_seconds:g}) are more than {allowed:g} together: a delete "
-            "could take effect after the lease that it was sent under. Nothing was touched. Set them lower.",
-            kind="long-requests",
-        )
 
 
 def repository_name(text: str) -> str:

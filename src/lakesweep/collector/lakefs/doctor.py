@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.executor_version import (
@@ -15,15 +15,16 @@ from lakesweep.collector.lakefs.executor_version import (
 )
 from lakesweep.collector.lakefs.history import DamagedRun, list_runs
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
-from lakesweep.collector.lakefs.paths import RunId, uncommitted_folder
-from lakesweep.collector.lakefs.probes import Check, StoreProbe, Verdict, attempt
+from lakesweep.collector.lakefs.paths import uncommitted_folder
+from lakesweep.collector.lakefs.probes import Check, CheckResult, StoreProbe, attempt
 from lakesweep.collector.lakefs.saved import NotUsable, load_saved_run
 from lakesweep.collector.lakefs.served import note_served, remove_served
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.durations import format_duration
 from lakesweep.engine.tasks import Scatter
 
-__all__ = ["Check", "Verdict", "examine"]
+__all__ = ["Check", "CheckResult", "examine"]
 
 # A branch whose head is older than this, and than its retention, holds on to data that nobody seems to change.
 STALE_AFTER = timedelta(days=90)
@@ -49,7 +50,7 @@ class _Doctor:
     def __init__(self, context: RunContext, probe: StoreProbe) -> None:
         self._context = context
         self.probe = probe
-        self._refs: Refs | None = None
+        self._refs: RepositoryRefs | None = None
 
     def server(self) -> Check:
         profile = self._context.profile
@@ -59,11 +60,11 @@ class _Doctor:
         if not profile.lists_linked_objects:
             return Check(
                 "server",
-                Verdict.WARNING,
+                CheckResult.WARNING,
                 found,
                 "On local files its uncommitted list leaves out linked objects: only --what committed works.",
             )
-        return Check("server", Verdict.OK, found)
+        return Check("server", CheckResult.OK, found)
 
     def spark(self) -> Check:
         """One task on each slot, as far as Spark spreads them."""
@@ -78,11 +79,11 @@ class _Doctor:
         if any(version != ours for _, version in executors):
             return Check(
                 "spark",
-                Verdict.WRONG,
+                CheckResult.WRONG,
                 found,
                 f"The driver has lakesweep {ours}: install the same on all executors.",
             )
-        return Check("spark", Verdict.OK, found)
+        return Check("spark", CheckResult.OK, found)
 
     def clocks(self) -> Check:
         ours, server = self._context.clock(), self._context.client.server_time()
@@ -94,11 +95,11 @@ class _Doctor:
             allowed = format_duration(self._context.margins.clock_skew)
             return Check(
                 "clocks",
-                Verdict.WRONG,
+                CheckResult.WRONG,
                 found,
                 f"Runs refuse more than {allowed}: set the clocks (NTP).",
             )
-        return Check("clocks", Verdict.OK, found)
+        return Check("clocks", CheckResult.OK, found)
 
     def commits(self) -> Check:
         context = self._context
@@ -114,12 +115,12 @@ class _Doctor:
         if not self._refs.complete:
             return Check(
                 "commits",
-                Verdict.WARNING,
+                CheckResult.WARNING,
                 f"{found}, from branch logs: there is no right to dump refs",
                 "Nothing expires this way, because dangling commits are not seen. Add this statement to one of the "
                 f"user's policies: {right_to_dump(context.name).statement}",
             )
-        return Check("commits", Verdict.OK, found)
+        return Check("commits", CheckResult.OK, found)
 
     def uncommitted(self) -> Check:
         context = self._context
@@ -128,19 +129,19 @@ class _Doctor:
         folder = uncommitted_folder(RunId(page.run_id))
         keys = list(context.store.keys(folder))
         context.store.delete_many(keys)
-        return Check("uncommitted", Verdict.OK, "the server lists what is staged")
+        return Check("uncommitted", CheckResult.OK, "the server lists what is staged")
 
     def rules(self) -> Check:
         rules = self._context.client.rules(self._context.name)
         if rules is None:
             return Check(
                 "rules",
-                Verdict.WARNING,
+                CheckResult.WARNING,
                 "there are none: nothing expires",
                 "`lakesweep rules set` sets them; unreferenced objects are collected without.",
             )
         self._context.client.start_prepare_commits(self._context.name)
-        return Check("rules", Verdict.OK, str(rules))
+        return Check("rules", CheckResult.OK, str(rules))
 
     def other_repositories(self) -> Check:
         # An error says who else is there, and what to do about it.
@@ -148,26 +149,28 @@ class _Doctor:
         if "data/_lakefs/" in self._context.store.list_folder("data/").folders:
             return Check(
                 "other repositories",
-                Verdict.WRONG,
+                CheckResult.WRONG,
                 "there is one below data/_lakefs/",
                 "Its objects would look like garbage of this one. Move one of them before any run.",
             )
         return Check(
-            "other repositories", Verdict.OK, "none of those we may see shares the namespace"
+            "other repositories", CheckResult.OK, "none of those we may see shares the namespace"
         )
 
     def branches(self) -> Check:
         if self._refs is None:
-            return Check("branches", Verdict.WARNING, "not looked: the commits could not be read")
+            return Check(
+                "branches", CheckResult.WARNING, "not looked: the commits could not be read"
+            )
         now = self._context.clock()
         stale = sorted(_stale(self._refs, now, self._context.repository.default_branch))
         if not stale:
-            return Check("branches", Verdict.OK, f"none is older than {STALE_AFTER.days} days")
+            return Check("branches", CheckResult.OK, f"none is older than {STALE_AFTER.days} days")
         named = ", ".join(f"{name} ({-days} d)" for days, name in stale[:_MOST_NAMES])
         more = f" and {len(stale) - _MOST_NAMES} more" if len(stale) > _MOST_NAMES else ""
         return Check(
             "branches",
-            Verdict.WARNING,
+            CheckResult.WARNING,
             f"{len(stale)} have had no commit for {STALE_AFTER.days} days: {named}{more}",
             "Everything at the head of a branch is live for ever. Delete the ones that nobody needs.",
         )
@@ -182,16 +185,16 @@ class _Doctor:
         if begun:
             return Check(
                 "earlier runs",
-                Verdict.WARNING,
+                CheckResult.WARNING,
                 f"{len(begun)} swept in part, the newest {begun[0]}",
                 f"lakesweep runs resume {self._context.name} {begun[0]}",
             )
         saved = load_saved_run(self._context.store, self._context.name)
         next_run = f"clean ({saved.why})" if isinstance(saved, NotUsable) else "optimized"
-        return Check("earlier runs", Verdict.OK, f"{len(runs)}; the next one is {next_run}")
+        return Check("earlier runs", CheckResult.OK, f"{len(runs)}; the next one is {next_run}")
 
 
-def _stale(refs: Refs, now: datetime, default_branch: str) -> Iterator[tuple[int, str]]:
+def _stale(refs: RepositoryRefs, now: datetime, default_branch: str) -> Iterator[tuple[int, str]]:
     for head in refs.heads:
         age = now - refs.graph[head.commit_id].creation_date
         if head.id != default_branch and age > STALE_AFTER:

@@ -5,21 +5,19 @@ Such a record names no plan, and by that a sweep tells it from the record of a f
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.paths import RunFolder, RunId
+from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.request import MarkRequest
-from lakesweep.collector.record import RunRecord, encode_record
+from lakesweep.collector.record import RunRecord
+from lakesweep.collector.run_files import RunId
 from lakesweep.collector.unfinished import unfinished_record
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.formats.xid import new_xid
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -54,7 +52,8 @@ def failure_on_record(
             flow=request.flow.value,
             mark_id=request.mark_id or "",
         )
-        _save(context, replace(record, run_id=run_id))
+        key = RunFolder(run_id).record
+        context.resources.save_record_if_possible(key, replace(record, run_id=run_id))
         raise
 
 
@@ -66,18 +65,3 @@ def refuse_failed(context: RunContext, record: RunRecord) -> None:
             "Mark again.",
             kind="no-mark",
         )
-
-
-def _save(context: RunContext, record: RunRecord) -> None:
-    try:
-        with foreign_errors_as_ours("Its record was not written."):
-            context.store.write(RunFolder(RunId(record.run_id)).record, encode_record(record))
-    except LakesweepError as error:
-        logger.warning(
-            "repo#%s run#%s the record of a failed mark could not be written: %s",
-            context.name,
-            record.run_id,
-            error.message,
-        )
-        return
-    context.phases.saved_record = record

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from lakesweep.collector.lakefs.paths import (
     RUNS,
-    MarkId,
     RunFolder,
-    RunId,
     mark_folder,
     mark_record,
     parse_run_id,
     uncommitted_folder,
 )
 from lakesweep.collector.record import RunRecord, decode_record
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.errors import ConfigError, FormatError, ObjectNotFoundError, StorageError
 from lakesweep.storage import DeleteStatus, ObjectStore
 

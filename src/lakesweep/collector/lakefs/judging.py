@@ -12,8 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.columns import Judge, Mask
-from lakesweep.collector.judge.meeting import CandidateSide, Judged, ReferenceSide, judge_all
+from lakesweep.catalogs.lakefs.uncommitted import UncommittedList
+from lakesweep.collector.judge.columns import Judge, KeyRows, Mask
+from lakesweep.collector.judge.meeting import (
+    Canaries,
+    CandidateSide,
+    Judged,
+    ReferenceSide,
+    judge_all,
+)
+from lakesweep.collector.judge.references import CANARY
 from lakesweep.collector.judge.suspects import MOST_SUSPECTS
 from lakesweep.collector.lakefs import candidates as cand
 from lakesweep.collector.lakefs import references as refs
@@ -33,8 +41,6 @@ from lakesweep.domain.addresses import (
 )
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.verdicts import Source
-from lakesweep.engine.cells import Hashes
-from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
 
 # Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
@@ -45,20 +51,13 @@ _AT_ROOT = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
 
 
 @dataclass(frozen=True, slots=True)
-class AddressRows:
+class AddressRows(KeyRows):
     """Rows of addresses in the namespace. `root_names`: whether the repository's commits hold some at its root."""
 
     root_names: bool = False
     schema = cand.ROW_SCHEMA
     reference_counts = refs.COUNTS_SCHEMA
     candidate_counts = cand.COUNTS_SCHEMA
-    name = "address"
-
-    def hashes(self, rows: pa.Table) -> Hashes:
-        return hash_addresses(rows.column("address").combine_chunks())
-
-    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        return hashes
 
     def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
         """Only what has the shape of a name that lakeFS gives may go, whatever a plan says."""
@@ -131,12 +130,14 @@ def judge_candidates(
     references: Sequence[Reference],
     candidates: Sequence[Candidate],
     judge: Judge,
+    canaries: Canaries,
+    staged: UncommittedList,
     *,
     expected_references: int,
     expected_candidates: int,
     cache_folder: str,
 ) -> RepositoryJudged:
-    """Run the anti-join. The expected sizes only choose the number of partitions.
+    """Run the anti-join. `staged` says how many rows its list must have; the expected sizes only choose partitions.
 
     Names at the root are protected at first. Where commits turn out to hold such addresses, all is judged once more.
     """
@@ -149,9 +150,18 @@ def judge_candidates(
 
     def judge_once(references: Sequence[Reference], judge: Judge) -> RepositoryJudged:
         left = reference_side(context, references, expected_references, cache_folder)
-        judged = judge_all(context.engine, left, right, judge, context.parallelism.partitions)
+        judged = judge_all(
+            context.engine,
+            left,
+            right,
+            judge,
+            canaries,
+            context.parallelism.partitions,
+            lambda judged: staged.assert_rows_read(RepositoryJudged.of(judged).staged_rows),
+        )
         return RepositoryJudged.of(judged)
 
+    references = [*references, AddressList("canaries", tuple(canaries.names), CANARY)]
     judged = judge_once(references, judge)
     if judged.foreign_at_root and judged.root_names:
         packs = {range_id: pack for range_id, (pack, _) in judged.packs.items()}
@@ -167,10 +177,10 @@ def reference_side(
     return ReferenceSide(
         references,
         lambda partitions: partial(read_references, context.target, partitions, cache_folder),
+        context.parallelism.range_tasks,
         [_entries(item) for item in references],
         [item.pack if isinstance(item, RangeReference) else "" for item in references],
         _COST_OF_A_FILE,
-        context.parallelism.range_tasks,
         entries=entries,
     )
 

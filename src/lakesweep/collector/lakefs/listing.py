@@ -19,7 +19,7 @@ _EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedObjects:
     """What a listing saw. `candidates` + `protected` = `listed`, in objects and bytes."""
 
     listed: Tally
@@ -28,7 +28,7 @@ class Listed:
     examples: dict[str, list[str]]
 
 
-def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str) -> Listed:
+def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str) -> ListedObjects:
     """List these prefixes, each exactly once."""
     scatter = Scatter(
         list(prefixes),
@@ -70,7 +70,7 @@ def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str)
     for row in seen:
         for reason, names in json.loads(row["examples"]).items():
             examples[reason] = (examples.get(reason, []) + names)[:_EXAMPLES]
-    return Listed(
+    return ListedObjects(
         listed,
         protected,
         tuple(listed_parts(Part(r["name"], r["objects"], r["bytes"]) for r in parts)),

@@ -8,16 +8,17 @@ staged entry to a tracked copy: whatever moves while we read moves towards what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from lakesweep.catalogs.lakefs.graph import Refs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
 from lakesweep.catalogs.lakefs.ranges import distinct_ranges
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.served import note_served
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
@@ -42,7 +43,7 @@ class LiveRead:
     """What is live, as files still to be read on the engine: the server's staged list, and ranges with their counts."""
 
     staged: UncommittedList
-    refs: Refs
+    refs: RepositoryRefs
     rules: RetentionRules | None
     retained: frozenset[CommitId]
     expired: frozenset[CommitId]
@@ -63,7 +64,7 @@ class LiveRead:
         return commit is not None and commit.meta_range_id in self.metaranges
 
     def since(self, before: LiveRead) -> LiveRead:
-        """The same, but of ranges only those that `before` had not: ranges are named by their content and never change."""
+        """What this read has of all but ranges, and of ranges only those that `before` had not: ranges are named by their content and never change."""
         return replace(
             self,
             live_ranges={r: n for r, n in self.live_ranges.items() if r not in before.live_ranges},
@@ -106,7 +107,7 @@ def read_live(
     as retained still, so nothing expires between two reads.
     """
     client, store, name = context.client, context.store, context.name
-    normaliser = context.target.normaliser()
+    normaliser = normaliser_of(context.target)
     with context.phases.phase("uncommitted") as step:
         staged = prepare_all_pages(client, store, name, normaliser)
         step.items = staged.rows_promised or 0
@@ -146,7 +147,7 @@ def read_live(
 
 def _retained(
     context: RunContext,
-    refs: Refs,
+    refs: RepositoryRefs,
     rules: RetentionRules | None,
     roots: Roots,
     now: datetime,
@@ -161,7 +162,7 @@ def _retained(
     if rules is None:
         return retained, ("the repository has no retention rules: nothing expires",)
     server = server_retained_commits(
-        context.client, context.store, context.name, context.target.normaliser()
+        context.client, context.store, context.name, normaliser_of(context.target)
     )
     if server is None:
         # The rules went away while we read: then nothing expires.
@@ -176,7 +177,7 @@ def _retained(
     return retained | more, (note,)
 
 
-def _kept_roots(context: RunContext, refs: Refs, roots: Roots) -> list[Commit]:
+def _kept_roots(context: RunContext, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
     wanted: list[str] = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
     commits = [refs.graph[CommitId(c)] for c in wanted]
     for ref in roots.keep_refs:
@@ -192,7 +193,7 @@ def _kept_roots(context: RunContext, refs: Refs, roots: Roots) -> list[Commit]:
 
 def _ranges(
     context: RunContext,
-    refs: Refs,
+    refs: RepositoryRefs,
     metaranges: frozenset[MetaRangeId],
     expired_metaranges: frozenset[MetaRangeId],
     before: LiveRead | None,
@@ -235,8 +236,3 @@ def _every_range(context: RunContext, known: dict[RangeId, int]) -> dict[RangeId
         if user.get("type") == b"ranges" and "entity" not in user:
             found[RangeId(key.removeprefix("_lakefs/"))] = len(table)
     return found
-
-
-def head_metaranges(refs: Refs) -> Sequence[MetaRangeId]:
-    """The metaranges that branch heads read."""
-    return sorted({refs.graph[h.commit_id].meta_range_id for h in refs.heads} - {MetaRangeId("")})

@@ -1,29 +1,21 @@
-"""Mark: find the garbage, prove the numbers, write the plan. Nothing is deleted here."""
+"""Mark a repository: what the shared mark asks of it, the plan, and the record."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import pyarrow as pa
-
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.canaries import Canary, dead_canary, take_canaries
+from lakesweep.collector.lakefs.canaries import judged_canaries, take_canaries
 from lakesweep.collector.lakefs.clocks import compare_clocks
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.failed_marks import Attempt, failure_on_record
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
+from lakesweep.collector.lakefs.marks import mark_exists, save_plan, write_mark
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
-from lakesweep.collector.lakefs.paths import (
-    MarkId,
-    RunFolder,
-    RunId,
-    mark_folder,
-    parse_mark_id,
-)
+from lakesweep.collector.lakefs.paths import RunFolder, mark_folder, parse_mark_id
 from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.lakefs.reuploads import (
     SearchedRanges,
@@ -36,14 +28,13 @@ from lakesweep.collector.lakefs.search import RepositoryFound, Search
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.mark import Found, Garbage, Settled, find_garbage
 from lakesweep.collector.parts import tally_of
-from lakesweep.collector.plan import Plan, mark_exists, save_plan, write_mark
+from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.cutoff import Cutoff, decide_cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Totals, Verdict
-from lakesweep.engine.cells import Hashes
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.formats.hashing import hash_addresses
 
 logger = logging.getLogger(__name__)
 
@@ -115,27 +106,15 @@ class _RepositoryMark:
         self._cutoff = cutoff
         self._now = now
         self._attempt = attempt
-        self._canaries: dict[str, list[Canary]] = {}
 
     @property
     def name(self) -> str:
         return self._context.name
 
-    def canaries(self) -> Sequence[str]:
-        for canary in take_canaries(self._context):
-            self._canaries.setdefault(canary.address, []).append(canary)
-        return list(self._canaries)
-
-    def hash_names(self, names: Sequence[str]) -> Hashes:
-        return hash_addresses(pa.array(names, pa.string()))
-
-    def dead_canary(self, name: str) -> UnsafeToSweepError | None:
-        errors = (dead_canary(self._context, canary) for canary in self._canaries[name])
-        return next(filter(None, errors), None)
-
-    def search(self, canaries: Sequence[str]) -> RepositoryFound:
+    def search(self) -> RepositoryFound:
         """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
         request = self._request
+        canaries = judged_canaries(self._context, take_canaries(self._context))
         roots = Roots(request.keep_refs, request.keep_tags)
         self.live = read_live(self._context, roots, self._now)
         self.run_id = self._attempt.run_id = RunId(self.live.staged.run_id)

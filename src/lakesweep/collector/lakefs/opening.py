@@ -13,7 +13,8 @@ from lakesweep.collector.lakefs.context import (
     open_repository,
     repository_name,
 )
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, SweepRequest, What
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import NewType
 
+from lakesweep.collector import lease
+from lakesweep.collector.run_files import MarkId, RunFiles, RunId
 from lakesweep.errors import ConfigError
-
-RunId = NewType("RunId", str)
-MarkId = NewType("MarkId", str)
 
 GC = "_lakefs/retention/gc/"
 OWN = f"{GC}lakesweep/"
 RUNS = f"{OWN}runs/"
 MARKS = f"{OWN}marks/"
 EVENTS = f"{OWN}events/"
+LEASES = f"{OWN}{lease.LEASES}"
 RANGE_CACHE = f"{OWN}ranges/"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -58,7 +57,7 @@ def uncommitted_folder(run_id: RunId) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFolder:
+class RunFolder(RunFiles):
     """The files of one run."""
 
     run_id: RunId
@@ -68,28 +67,8 @@ class RunFolder:
         return f"{RUNS}{self.run_id}/"
 
     @property
-    def record(self) -> str:
-        return f"{self.root}record.json"
-
-    @property
-    def manifest(self) -> str:
-        return f"{self.root}plan.json"
-
-    @property
-    def listing(self) -> str:
-        return f"{self.root}listing/"
-
-    @property
-    def verdicts(self) -> str:
-        return f"{self.root}verdicts/"
-
-    @property
     def saved(self) -> str:
         return f"{self.root}saved.json"
-
-    @property
-    def ledger(self) -> str:
-        return f"{self.root}ledger/"
 
     @property
     def report(self) -> str:

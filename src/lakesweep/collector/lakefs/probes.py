@@ -16,7 +16,7 @@ from lakesweep.storage.finality import Finality, Kept, how_final_are_deletes
 _GONE = (DeleteStatus.GONE, DeleteStatus.ALREADY_ABSENT)
 
 
-class Verdict(StrEnum):
+class CheckResult(StrEnum):
     """How one check came out."""
 
     OK = "ok"
@@ -29,7 +29,7 @@ class Check:
     """One thing that was looked at, what was found, and what to do about it."""
 
     name: str
-    verdict: Verdict
+    verdict: CheckResult
     found: str
     advice: str = ""
 
@@ -39,7 +39,7 @@ def attempt(name: str, look: Callable[[], Check], advice: str = "") -> Check:
     try:
         return look()
     except LakesweepError as error:
-        return Check(name, Verdict.WRONG, error.message, advice)
+        return Check(name, CheckResult.WRONG, error.message, advice)
 
 
 class StoreProbe:
@@ -60,7 +60,7 @@ class StoreProbe:
         yield attempt("list", self._list, "A run lists data/ below the namespace.")
         write = attempt("write", self._write, f"A run writes below {OWN}.")
         yield write
-        if write.verdict is not Verdict.WRONG:
+        if write.verdict is not CheckResult.WRONG:
             yield attempt("read", self._read, "A run reads what lies below _lakefs/.")
             yield attempt("copy", self._copy, "Marks and backups are copied within the store.")
             yield attempt("delete own files", self._delete_own)
@@ -69,7 +69,9 @@ class StoreProbe:
 
     def _list(self) -> Check:
         folder = self._store.list_folder("")
-        return Check("list", Verdict.OK, f"{self._store.root.uri}: {len(folder.folders)} folders")
+        return Check(
+            "list", CheckResult.OK, f"{self._store.root.uri}: {len(folder.folders)} folders"
+        )
 
     def _write(self) -> Check:
         can_create = self._store.supports_create_if_absent
@@ -78,28 +80,28 @@ class StoreProbe:
         if not can_create:
             return Check(
                 "write",
-                Verdict.WARNING,
+                CheckResult.WARNING,
                 "the store can't create a file only if it is absent, so it can't hold a lease",
                 "Make sure that one collector runs at a time, and give --no-lease with the repository's name.",
             )
-        return Check("write", Verdict.OK, f"below {OWN}, with create-if-absent")
+        return Check("write", CheckResult.OK, f"below {OWN}, with create-if-absent")
 
     def _read(self) -> Check:
         content = self._store.read(self._key)
-        verdict = Verdict.OK if content == b"lakesweep doctor\n" else Verdict.WRONG
+        verdict = CheckResult.OK if content == b"lakesweep doctor\n" else CheckResult.WRONG
         return Check("read", verdict, "what was written reads back")
 
     def _copy(self) -> Check:
         self._store.copy(self._key, f"{self._key}-copy")
-        return Check("copy", Verdict.OK, "within the store, on its side")
+        return Check("copy", CheckResult.OK, "within the store, on its side")
 
     def _delete_own(self) -> Check:
         keys = [self._key, f"{self._key}-copy"]
         left = [o for o in self._store.delete_many(keys) if o.status not in _GONE]
         if left:
             found = f"{left[0].key} stays: {left[0].detail or left[0].status.value}"
-            return Check("delete own files", Verdict.WRONG, found)
-        return Check("delete own files", Verdict.OK, "the probe's files are gone again")
+            return Check("delete own files", CheckResult.WRONG, found)
+        return Check("delete own files", CheckResult.OK, "the probe's files are gone again")
 
     def _delete_data(self) -> Check:
         # The name is made up, so nothing is there to lose; a store answers a missing right all the same.
@@ -107,14 +109,16 @@ class StoreProbe:
         (outcome,) = self._store.delete_many([key])
         if outcome.status not in _GONE:
             found = f"below data/: {outcome.detail or outcome.status.value}"
-            return Check("delete data", Verdict.WRONG, found, "A sweep deletes below data/.")
+            return Check("delete data", CheckResult.WRONG, found, "A sweep deletes below data/.")
         return Check(
-            "delete data", Verdict.OK, "allowed below data/ (asked with a name that nothing has)"
+            "delete data",
+            CheckResult.OK,
+            "allowed below data/ (asked with a name that nothing has)",
         )
 
     def _final(self) -> Check:
         finality = self._finality(self._store)
         if finality.kept is Kept.NOT_KEPT:
-            return Check("deletes are final", Verdict.OK, finality.said)
+            return Check("deletes are final", CheckResult.OK, finality.said)
         advice = "Deleted objects go on costing money until the store lets go of them: see its life-cycle rules."
-        return Check("deletes are final", Verdict.WARNING, finality.said, advice)
+        return Check("deletes are final", CheckResult.WARNING, finality.said, advice)

@@ -14,11 +14,12 @@ from datetime import datetime, timedelta
 from lakesweep.collector.lakefs.compaction import compact_deletions
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import DamagedRun, files_of_run, forget_run, list_runs
-from lakesweep.collector.lakefs.paths import RunFolder, RunId
+from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.saved import load_for_sweep, load_last_run
 from lakesweep.collector.lakefs.served import remove_served
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.record import BACKUP, RunRecord, RunStatus
+from lakesweep.collector.run_files import RunId
 from lakesweep.errors import LakesweepError
 from lakesweep.storage import ObjectStore
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.references import LIVE, ReferenceCells, counts_schema
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.range_cache import RangeHashes, read_pack, write_pack
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target, own_name
@@ -101,7 +102,7 @@ def read_references(
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of hashes by kind, and one COUNTS cell per item."""
     store = target.open()
-    normaliser = target.normaliser()
+    normaliser = normaliser_of(target)
     cells = ReferenceCells(partitions, COUNTS_SCHEMA)
     items = list(references)
     ranges = [item for item in items if isinstance(item, RangeReference)]

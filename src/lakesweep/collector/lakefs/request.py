@@ -1,4 +1,4 @@
-"""What a user asks of a run."""
+"""What a user asks of a mark of a repository."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from lakesweep.domain.location import Location
-from lakesweep.storage import StorageOptions
-
-DEFAULT_MAX_DELETE_SHARE = 50.0
 DEFAULT_KEEP_RUNS = 30
 
 
@@ -41,15 +37,3 @@ class MarkRequest:
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
     now: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SweepRequest:
-    """Options of a sweep."""
-
-    max_delete_share: float = DEFAULT_MAX_DELETE_SHARE
-    confirm: str | None = None
-    allow_lower_min_age: bool = False
-    dry_run: bool = False
-    backup_to: Location | None = None
-    backup_storage: StorageOptions | None = None  # where the backup's store is opened otherwise

@@ -23,6 +23,7 @@ from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.collector.judge.suspects import Sizes, Suspects
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import LiveRead
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.reupload_lookups import (
     COSTS_SCHEMA,
     FAR,
@@ -140,7 +141,7 @@ class _LookUps:
 
     def __init__(self, context: RunContext, suspects: Suspects) -> None:
         self._context = context
-        self._normaliser = context.target.normaliser()
+        self._normaliser = normaliser_of(context.target)
         self._suspects = suspects
         self.found: set[str] = set()
         self.requests = 0

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.collector.judge.references import GONE, RESTORED
-from lakesweep.collector.lakefs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder, RunId
+from lakesweep.collector.lakefs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder
 from lakesweep.collector.lakefs.references import EventFile
 from lakesweep.collector.parts import Part, read_addresses, read_part
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError, ObjectNotFoundError

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import partial
 
-from lakesweep.collector.judge.references import CANARY, RESTORED, event_order
+from lakesweep.collector.judge.meeting import Canaries
+from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.dating import DATED_SCHEMA, DATED_VERDICTS, date_parts
+from lakesweep.collector.lakefs.dating import ask_ages
 from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge, judge_candidates
-from lakesweep.collector.lakefs.listing import Listed, list_namespace
+from lakesweep.collector.lakefs.listing import ListedObjects, list_namespace
 from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder, RunId
-from lakesweep.collector.lakefs.references import AddressList, Reference
+from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
+from lakesweep.collector.lakefs.references import Reference
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.lakefs.saved import (
     NotUsable,
@@ -29,12 +29,11 @@ from lakesweep.collector.lakefs.saved import (
 )
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
 from lakesweep.collector.mark import Found
-from lakesweep.collector.parts import Part, parts_told
+from lakesweep.collector.parts import Part
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import Tally
-from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import UnsafeToSweepError
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class RepositoryFound(Found):
 
     judged: RepositoryJudged
     flow: Flow = Flow.CLEAN
-    listing: Listed | None = None
+    listing: ListedObjects | None = None
     slices: Slices | None = None
     young: tuple[Part, ...] = ()
     dated: Mapping[str, Tally] = field(default_factory=dict)  # candidates that came without an age
@@ -84,7 +83,7 @@ class Search:
         self._cutoff = cutoff
         self._flow, self._previous, self._notes = self._decide_flow(request)
 
-    def run(self, canaries: Sequence[str]) -> RepositoryFound:
+    def run(self, canaries: Canaries) -> RepositoryFound:
         """List, judge, and look up the age of what came without one."""
         context, live, what = self._context, self._live, self._what
         listed, slices = self._list()
@@ -102,9 +101,8 @@ class Search:
             # A full listing tells the sizes of what is live; else commits do.
             is_measured=what is What.COMMITTED or self._flow is Flow.OPTIMIZED,
         )
-        more: list[Reference] = [AddressList("canaries", tuple(canaries), CANARY)]
         since = event_order(self._cutoff.at)
-        more += [
+        more: list[Reference] = [
             e
             for e in events
             if self._needs_expired_candidates() or (e.kind == RESTORED and e.order >= since)
@@ -118,29 +116,30 @@ class Search:
                     address_judge(context.target, self._folder.verdicts, self._cutoff.at),
                     keep_young_rows=True,
                 ),
+                canaries,
+                live.staged,
                 expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
                 expected_candidates=listed.listed.objects if listed else live.committed_entries,
                 cache_folder=RANGE_CACHE,
             )
-            live.staged.assert_rows_read(judged.staged_rows)
             step.items = sum(t.objects for t in judged.tallies.values())
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
-        dated, old, young, suspects = self._date(judged.undated)
+        dated = ask_ages(context, judged.undated, self._cutoff.at, self._folder.verdicts)
         # Without a full listing there is nothing that the verdicts must account for.
         is_full = listed is not None and self._flow is not Flow.OPTIMIZED
         return RepositoryFound(
             judged=judged,
-            garbage=[*judged.garbage, *old],
+            garbage=[*judged.garbage, *dated.old],
             listed=listed.listed if listed is not None and is_full else None,
             never_candidates=listed.protected if listed is not None else Tally(),
             flow=self._flow,
             listing=listed,
             slices=slices,
-            young=(*judged.young, *young),
-            dated=dated,
-            suspects=judged.suspects | suspects,
+            young=(*judged.young, *dated.parts[dating.YOUNG]),
+            dated=dated.tallies,
+            suspects=judged.suspects | dated.suspects,
             notes=self._notes,
         )
 
@@ -179,7 +178,7 @@ class Search:
             self._what is What.ALL and self._flow is Flow.OPTIMIZED
         )
 
-    def _list(self) -> tuple[Listed | None, Slices | None]:
+    def _list(self) -> tuple[ListedObjects | None, Slices | None]:
         if self._what is What.COMMITTED:
             return None, None
         with self._context.phases.phase("list") as step:
@@ -191,33 +190,3 @@ class Search:
             step.items = listed.listed.objects
             step.said = f"{listed.listed} in {len(slices.slices)} slices"
         return listed, slices
-
-    def _date(
-        self, undated: list[Part]
-    ) -> tuple[dict[str, Tally], list[Part], list[Part], Suspects]:
-        """Ask the store for the age of candidates from saved lists; those that are gone drop out."""
-        if not undated:
-            return {}, [], [], Suspects()
-        context = self._context
-        scatter = Scatter(
-            [part.key for part in undated],
-            partial(date_parts, context.target, self._folder.verdicts, self._cutoff.at),
-            DATED_SCHEMA,
-            tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
-        )
-        rows = context.engine.collect(scatter).to_pylist()
-        tallies: dict[str, Tally] = {}
-        parts: dict[str, list[Part]] = {verdict: [] for verdict in DATED_VERDICTS}
-        for row in rows:
-            tallies[row["verdict"]] = tallies.get(row["verdict"], Tally()) + Tally(
-                row["objects"], row["bytes"]
-            )
-            parts[row["verdict"]] += parts_told(row["written"])
-        if sum(t.objects for t in tallies.values()) != sum(p.rows for p in undated):
-            raise UnsafeToSweepError(
-                f"Candidates of {context.name} were lost while their age was looked up. Nothing was deleted. Run again.",
-                kind="not-conserved",
-            )
-        old = [*parts[dating.OLD], *parts[dating.EXPIRED]]
-        suspects = Suspects.union(row["suspects"] for row in rows)
-        return tallies, old, parts[dating.YOUNG], suspects

@@ -1,18 +1,19 @@
-"""Delete a chunk of an authorised part: intent first, then one outcome for each key."""
+"""Delete a chunk of an authorised part: intent first, then one outcome for each row."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from lakesweep.collector.ledger.deadline import Deadline, write_and_time
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.target import Target, own_name
-from lakesweep.domain.addresses import is_candidate
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import DeleteStatus, ObjectStore
@@ -37,13 +38,17 @@ DELETED_SCHEMA = pa.schema(
     ]
 )
 
-# Outcomes that end a key's story, and those that a later try may change.
+# Outcomes that end a row's story, and those that a later try may change.
 DELETED, ALREADY_GONE = "deleted", "already_gone"
 DENIED, THROTTLED, FAILED, PROTECTED = "denied", "throttled", "failed", "protected"
 NOT_TRIED = "not_tried"  # the authorisation had run out
 CLOCK_OFF = "clock_off"  # not tried, on an executor whose clock is not the store's
 CHANGED = "changed"  # another object than the planned one, so it was kept
 DONE = frozenset({DELETED, ALREADY_GONE})
+UNDONE = frozenset({DENIED, THROTTLED, FAILED, PROTECTED})  # tried, and still there
+
+Outcome = tuple[str, str]  # and a detail, or an empty text
+_Total = tuple[int, int, str]  # objects, bytes, an example
 
 OUTCOME_OF = {
     DeleteStatus.GONE: DELETED,
@@ -67,7 +72,6 @@ class Chunk:
     start: int
     rows: int
     not_after: datetime
-    root_names: bool = False  # whether the repository's commits hold addresses at the root
     clock_skew: timedelta = SAFETY_FULL.clock_skew
 
     @property
@@ -81,11 +85,10 @@ def chunks_of(
     rows: int,
     *,
     clock_skew: timedelta = SAFETY_FULL.clock_skew,
-    root_names: bool = False,
 ) -> list[Chunk]:
     """All rows of the parts, so many at a time."""
     return [
-        Chunk(part.key, start, min(rows, part.rows - start), not_after, root_names, clock_skew)
+        Chunk(part.key, start, min(rows, part.rows - start), not_after, clock_skew)
         for part in parts
         for start in range(0, part.rows, rows)
     ]
@@ -99,107 +102,107 @@ class LedgerFolders:
     deleted: str
 
 
+class RowDeleter(Protocol):
+    """How a catalog deletes rows of a plan. Small and picklable: it travels with each task."""
+
+    name_column: ClassVar[str]  # names what a row is about
+    seconds_per_row: ClassVar[float | None]  # about what a delete costs on one core
+
+    def why_not(self, name: str) -> str:
+        """Why an object of this name must not be touched, whatever a plan says; empty where it may be."""
+
+    def read(self, data: bytes, key: str) -> pa.Table:
+        """The rows of a part: names, `size_bytes`, and what else the catalog needs."""
+
+    def delete(
+        self, store: ObjectStore, rows: pa.Table, chunk: str, deadline: Deadline
+    ) -> list[Outcome]:
+        """Look at each row for the last time, and delete it unless it is protected or the time has run out.
+
+        `store` is our own folder. Every row has its outcome, in order.
+        """
+
+
+class KeyDeletion(ABC):
+    """Deletes objects by their keys in the store of our own folder. A catalog says which names it may touch."""
+
+    name_column: ClassVar[str] = "address"
+    seconds_per_row: ClassVar[float | None] = None
+    __slots__ = ()
+
+    @abstractmethod
+    def why_not(self, name: str) -> str:
+        """Why an object of this name must not be touched, whatever a plan says; empty where it may be."""
+
+    def read(self, data: bytes, key: str) -> pa.Table:
+        """The rows of a part of a mark."""
+        return read_mark(data)
+
+    def delete(
+        self, store: ObjectStore, rows: pa.Table, chunk: str, deadline: Deadline
+    ) -> list[Outcome]:
+        """Delete what may be touched; the rest is protected."""
+        # The last look at each key: whatever the plan says, nothing foreign is deleted.
+        why_not = {key: self.why_not(key) for key in rows.column("address").to_pylist()}
+        allowed = [key for key, why in why_not.items() if not why]
+        done = store.delete_many(allowed, seconds_left=deadline.seconds_left)
+        found = {o.key: (OUTCOME_OF[o.status], o.detail or "") for o in done}
+        return [found.get(key, (PROTECTED, why_not[key])) for key in rows["address"].to_pylist()]
+
+
 def delete_chunks(
-    target: Target, folders: LedgerFolders, chunks: Iterator[Chunk]
+    target: Target, folders: LedgerFolders, deleter: RowDeleter, chunks: Iterator[Chunk]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: deletes, writes the ledger, returns counts by outcome."""
     store = target.open()
     for chunk in chunks:
-        yield _delete_chunk(store, folders, chunk)
+        yield delete_chunk(store, folders, deleter, chunk)
 
 
-def _delete_chunk(store: ObjectStore, folders: LedgerFolders, chunk: Chunk) -> pa.RecordBatch:
-    deadline = write_intent(store, folders, chunk)
-    if not isinstance(deadline, Deadline):
-        return deadline
-    rows = read_mark(store.read(chunk.part)).slice(chunk.start, chunk.rows)
-    addresses = rows.column("address").to_pylist()
-    sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-    outcomes = _delete_candidates(store, addresses, chunk, deadline)
-    write_outcomes(store, folders, chunk, addresses, sizes, outcomes)
-    return outcome_counts(chunk, add_up(addresses, sizes, outcomes))
-
-
-def write_intent(
-    store: ObjectStore, folders: LedgerFolders, chunk: Chunk
-) -> Deadline | pa.RecordBatch:
-    """Make durable what is about to be deleted, and tell by the store's time of that how long it may go on.
-
-    Where nothing may be deleted, the chunk's result says why.
-    """
-    key = own_name(folders.ledger, chunk.name, ".intent.json")
+def delete_chunk(
+    store: ObjectStore, folders: LedgerFolders, deleter: RowDeleter, chunk: Chunk
+) -> pa.RecordBatch:
+    """Delete one chunk. What is about to go is durable before, and what became of it before it is counted."""
     intent = {"part": chunk.part, "start": chunk.start, "rows": chunk.rows}
-    deadline, why_not = write_and_time(
-        store, key, json.dumps(intent).encode(), chunk.not_after, chunk.clock_skew
-    )
+    key, data = own_name(folders.ledger, chunk.name, ".intent.json"), json.dumps(intent).encode()
+    # The store's time of this write tells how long the chunk may be deleted.
+    deadline, why_not = write_and_time(store, key, data, chunk.not_after, chunk.clock_skew)
     if deadline is None:
-        return outcome_counts(chunk, {CLOCK_OFF: (chunk.rows, 0, why_not)})
+        return _outcome_counts(chunk, {CLOCK_OFF: (chunk.rows, 0, why_not)})
     if deadline.seconds_left() <= 0:
         # Not even read: the re-verification that allowed it is too old, and the driver must ask again.
-        return outcome_counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
-    return deadline
-
-
-def _delete_candidates(
-    store: ObjectStore, addresses: Sequence[str], chunk: Chunk, deadline: Deadline
-) -> list[tuple[str, str]]:
-    # The last look at each key: whatever the plan says, nothing foreign is deleted.
-    allowed = [a for a in addresses if is_candidate(a, root_names=chunk.root_names)]
-    results = {o.key: o for o in store.delete_many(allowed, seconds_left=deadline.seconds_left)}
-    outcomes: list[tuple[str, str]] = []
-    for address in addresses:
-        result = results.get(address)
-        if result is None:
-            outcomes.append((PROTECTED, "not a name that lakeFS gives to data"))
-        else:
-            outcomes.append((OUTCOME_OF[result.status], result.detail or ""))
-    return outcomes
-
-
-def write_outcomes(
-    store: ObjectStore,
-    folders: LedgerFolders,
-    chunk: Chunk,
-    addresses: Sequence[str],
-    sizes: Sequence[int],
-    outcomes: Sequence[tuple[str, str]],
-) -> None:
-    """Make the outcome of every key durable: what is gone among the events, the rest in the ledger."""
-    at = _now()
-    rows = [
-        {"address": a, "size_bytes": s, "outcome": o, "detail": d, "at": at}
-        for a, s, (o, d) in zip(addresses, sizes, outcomes, strict=True)
+        return _outcome_counts(chunk, {NOT_TRIED: (chunk.rows, 0, "")})
+    rows = deleter.read(store.read(chunk.part), chunk.part).slice(chunk.start, chunk.rows)
+    outcomes = deleter.delete(store, rows, chunk.name, deadline)
+    names, sizes = (rows.column(c).to_pylist() for c in (deleter.name_column, "size_bytes"))
+    at = datetime.now(UTC)
+    told = [
+        {"address": name, "size_bytes": size or 0, "outcome": outcome, "detail": detail, "at": at}
+        for name, size, (outcome, detail) in zip(names, sizes, outcomes, strict=True)
     ]
-    done = [row for row in rows if row["outcome"] in DONE]
-    rest = [row for row in rows if row["outcome"] not in DONE]
-    for folder, some in ((folders.deleted, done), (folders.ledger, rest)):
-        if some:
-            writer = PartWriter(store, folder, chunk.name, OUTCOME_SCHEMA)
-            writer.add(pa.RecordBatch.from_pylist(some, schema=OUTCOME_SCHEMA))
-            writer.close()
+    _write_outcomes(store, folders.deleted, chunk, [row for row in told if row["outcome"] in DONE])
+    rest = [row for row in told if row["outcome"] not in DONE]
+    _write_outcomes(store, folders.ledger, chunk, rest)
+    totals: dict[str, _Total] = {}
+    for row in told:
+        objects, total, example = totals.get(row["outcome"], (0, 0, row["address"]))
+        totals[row["outcome"]] = (objects + 1, total + row["size_bytes"], example)
+    return _outcome_counts(chunk, totals)
 
 
-def add_up(
-    addresses: Sequence[str], sizes: Sequence[int], outcomes: Sequence[tuple[str, str]]
-) -> dict[str, tuple[int, int, str]]:
-    """Objects, bytes and an example for each outcome."""
-    totals: dict[str, tuple[int, int, str]] = {}
-    for address, size, (outcome, _) in zip(addresses, sizes, outcomes, strict=True):
-        objects, total, example = totals.get(outcome, (0, 0, address))
-        totals[outcome] = (objects + 1, total + size, example)
-    return totals
+def _write_outcomes(
+    store: ObjectStore, folder: str, chunk: Chunk, rows: Sequence[dict[str, Any]]
+) -> None:
+    if rows:
+        writer = PartWriter(store, folder, chunk.name, OUTCOME_SCHEMA)
+        writer.add(pa.RecordBatch.from_pylist(rows, schema=OUTCOME_SCHEMA))
+        writer.close()
 
 
-def outcome_counts(chunk: Chunk, totals: dict[str, tuple[int, int, str]]) -> pa.RecordBatch:
-    """A chunk's result: outcome → objects, bytes, an example."""
-    return pa.RecordBatch.from_pylist(
-        [
-            {"chunk": chunk.name, "outcome": o, "objects": n, "bytes": b, "example": e}
-            for o, (n, b, e) in totals.items()
-        ],
-        schema=DELETED_SCHEMA,
-    )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+def _outcome_counts(chunk: Chunk, totals: Mapping[str, _Total]) -> pa.RecordBatch:
+    """A chunk's result, with a row for each outcome."""
+    rows = [
+        {"chunk": chunk.name, "outcome": o, "objects": n, "bytes": b, "example": e}
+        for o, (n, b, e) in totals.items()
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=DELETED_SCHEMA)

@@ -34,7 +34,7 @@ def newest_to_go(
 def newest_recorded(
     live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest, recorded: datetime | None
 ) -> datetime:
-    """The same for files on a list: a list that lakesweep made was judged by the time `recorded`, others by nobody."""
+    """The time up to which (inclusive) a file on a list may go: a list that lakesweep made was judged by the time `recorded`, others by nobody."""
     newest, _ = newest_to_go(live_set, facts, request)
     return newest if recorded is None else max(newest, min(recorded, live_set.created))
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
-from lakesweep.collector.lakefs.clocks import assert_run_clocks_agree
-from lakesweep.collector.lease import Lease
+from lakesweep.collector.guards import ClockReading
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.domain.cutoff import assert_clocks_agree
 from lakesweep.domain.location import Location
@@ -24,21 +23,19 @@ def assert_nessie_agrees(client: NessieClient, clock: Callable[[], datetime]) ->
         assert_clocks_agree(clock(), server, _NESSIE, than=_MACHINE)
 
 
-def assert_stores_agree(
-    context: NessieContext, lease: Lease, folders: Iterable[Location], client: NessieClient | None
-) -> None:
-    """Refuse to judge ages where a store that tables lie in, our own store, Nessie or this machine is wrong by minutes."""
-    for time in _store_times(context, lease, folders):
-        server = client.server_time() if client is not None else None
-        assert_run_clocks_agree(time, server, _NESSIE, context.clock(), context.margins)
-
-
-def _store_times(
-    context: NessieContext, lease: Lease, folders: Iterable[Location]
-) -> Iterator[datetime]:
-    """Each store's time at the moment it is asked for."""
-    yield lease.store_now()
+def clock_readings(
+    context: NessieContext,
+    our_time: datetime,
+    folders: Iterable[Location],
+    client: NessieClient | None,
+) -> Iterator[ClockReading]:
+    """Nessie's clock beside our own store's, which says `our_time` now, and beside each store that tables lie in."""
+    yield _reading(our_time, client)
     for container in sorted({replace(folder, key="") for folder in folders}, key=str):
-        time = store_time(context.lake.open(container))
+        time = store_time(context.table_stores.open(container))
         if time is not None:
-            yield time
+            yield _reading(time, client)
+
+
+def _reading(time: datetime, client: NessieClient | None) -> ClockReading:
+    return ClockReading(time, _NESSIE, client.server_time() if client is not None else None)

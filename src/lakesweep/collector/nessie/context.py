@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-from lakesweep.collector.lakefs.context import utc_now
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import Resources, utc_now
+from lakesweep.collector.run_files import RunFiles
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.domain.live_sets import LiveSetId
@@ -34,9 +35,9 @@ class NessieContext:
     margins: SafetyMargins = SAFETY_FULL
 
     @property
-    def lake(self) -> Lake:
+    def table_stores(self) -> TableStores:
         """The stores that tables lie in."""
-        return Lake(self.storage, self.files_in_flight)
+        return TableStores(self.storage, self.files_in_flight)
 
     @property
     def target(self) -> Target:
@@ -53,9 +54,15 @@ class NessieContext:
         """Our own folder."""
         return self.target.open()
 
+    @property
+    def resources(self) -> Resources:
+        """What the shared steps work with."""
+        tools = (self.target, self.engine, self.phases, self.clock, self.margins)
+        return Resources(*tools, self.most_tasks)
+
 
 @dataclass(frozen=True, slots=True)
-class SetFolder:
+class SetFolder(RunFiles):
     """The files of the runs on one live set, relative to the work location."""
 
     live_set_id: LiveSetId
@@ -65,29 +72,5 @@ class SetFolder:
         return f"{self.live_set_id}/"
 
     @property
-    def plan(self) -> str:
-        return f"{self.root}plan.json"
-
-    @property
-    def record(self) -> str:
-        return f"{self.root}record.json"
-
-    @property
-    def listing(self) -> str:
-        return f"{self.root}listing/"
-
-    @property
     def manifests(self) -> str:
         return f"{self.root}manifests/"
-
-    @property
-    def verdicts(self) -> str:
-        return f"{self.root}verdicts/"
-
-    @property
-    def ledger(self) -> str:
-        return f"{self.root}ledger/"
-
-    @property
-    def gone(self) -> str:
-        return f"{self.root}gone/"

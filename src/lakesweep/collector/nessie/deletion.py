@@ -1,19 +1,20 @@
-"""Delete a chunk of authorised files, wherever they lie: intent first, then one outcome for each."""
+"""Delete files of tables, wherever they lie, after a last look at the folder that protects each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.ledger.deadline import Deadline
-from lakesweep.collector.ledger.deleting import Chunk, LedgerFolders
+from lakesweep.collector.ledger.deleting import Outcome
 from lakesweep.collector.nessie.collected import CollectedNames
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
-from lakesweep.collector.nessie.places import Lake, location_of, split_file
-from lakesweep.collector.nessie.protection import FolderIndex
+from lakesweep.collector.nessie.places import TableStores, location_of, split_file
+from lakesweep.collector.nessie.protection import OLD_ONLY, FolderIndex
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -26,49 +27,42 @@ from lakesweep.storage import (
 )
 from lakesweep.storage.parallel import ordered_parallel
 
-Outcome = tuple[str, str]
-
 # A busy disk makes each delete wait for its journal; those of other folders go on meanwhile.
 _FOLDERS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class FileDeletion:
-    """What a delete needs to know besides the chunk."""
+    """Deletes files below base locations, and keeps the names of deleted metadata on record."""
 
-    lake: Lake
-    work: Target
-    folders: LedgerFolders
+    name_column: ClassVar[str] = "uri"
+    # With its look at the file and its place in the ledger.
+    seconds_per_row: ClassVar[float | None] = 1e-4
+
+    lake: TableStores
     protection: FolderIndex
     collected: Target  # where the record of deleted metadata lies
 
-    def __call__(self, chunks: Iterator[Chunk]) -> Iterator[pa.RecordBatch]:
-        """Work function: deletes, writes the ledger, returns counts by outcome."""
-        for chunk in chunks:
-            yield self._delete_chunk(chunk)
+    def why_not(self, name: str) -> str:
+        """Only what lies in a base location, and in no folder of somebody else's, may go."""
+        word = self.protection.word_for(name)
+        return "" if word == OLD_ONLY else word
 
-    def _delete_chunk(self, chunk: Chunk) -> pa.RecordBatch:
-        store = self.work.open()
-        deadline = deleting.write_intent(store, self.folders, chunk)
-        if not isinstance(deadline, Deadline):
-            return deadline
-        part = pa.Table.from_batches(
-            read_part(store.read(chunk.part), FILE_SCHEMA, chunk.part), schema=FILE_SCHEMA
-        )
-        rows = part.slice(chunk.start, chunk.rows)
+    def read(self, data: bytes, key: str) -> pa.Table:
+        """The rows of a part of listed files."""
+        return pa.Table.from_batches(read_part(data, FILE_SCHEMA, key), schema=FILE_SCHEMA)
+
+    def delete(
+        self, store: ObjectStore, rows: pa.Table, chunk: str, deadline: Deadline
+    ) -> list[Outcome]:
+        """Delete files that are what they were when listed. Names are on record before the first of them goes."""
         uris = rows.column("uri").to_pylist()
-        sizes = [size or 0 for size in rows.column("size_bytes").to_pylist()]
-        collected = CollectedNames(self.collected.open(), chunk.name)
+        collected = CollectedNames(self.collected.open(), chunk)
         collected.write(uris)
         outcomes = self._outcomes(rows, deadline)
-        gone = (
-            uri
-            for uri, (outcome, _) in zip(uris, outcomes, strict=True)
-            if outcome in deleting.DONE
-        )
-        collected.write(gone)
-        deleting.write_outcomes(store, self.folders, chunk, uris, sizes, outcomes)
-        return deleting.outcome_counts(chunk, deleting.add_up(uris, sizes, outcomes))
+        done = zip(uris, outcomes, strict=True)
+        collected.write(uri for uri, (outcome, _) in done if outcome in deleting.DONE)
+        return outcomes
 
     def _outcomes(self, rows: pa.Table, deadline: Deadline) -> list[Outcome]:
         outcomes: dict[int, Outcome] = {}

@@ -10,7 +10,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector.nessie.collected_places import DROPPED, CollectedPlaces
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.folder_sums import FolderSum
-from lakesweep.collector.nessie.folders import Grounds, find_base_folders
+from lakesweep.collector.nessie.folders import TableFolders, find_base_folders
 from lakesweep.collector.nessie.identify import mark_live
 from lakesweep.collector.nessie.listing import sum_up_folders
 from lakesweep.collector.nessie.live_catalog import collected_places
@@ -84,12 +84,12 @@ def list_dropped(context: NessieContext, client: NessieClient, request: MarkRequ
     states = list(context.live_sets.distinct_contents(marked.live_set_id))
     live = read_live_files(context, states, all_snapshots=False, is_of_interest=lambda base: False)
     bases, bad = find_base_folders(live)
-    grounds = Grounds(bases, live, LiveFiles(), marked.others, ())
+    folders = TableFolders(bases, live, LiveFiles(), marked.others, ())
     with context.phases.phase("look at places") as step:
-        found = collected_places(context, grounds, marked.dropped, marked.created - grace)
+        found = collected_places(context, folders, marked.dropped, marked.created - grace)
         locations = _locations_of(found)
         apart = {
-            base for own in locations.values() for base in own if not grounds.overlaps_a_base(base)
+            base for own in locations.values() for base in own if not folders.overlaps_a_base(base)
         }
         sums = _sums(context, apart, found)
         step.items = sum(files.files for files in sums.values())

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.nessie.list_folders import Prefix, is_metadata_file, listed_files
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.list_folders import FolderPiece, is_metadata_file, listed_files
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.parts import sum_of
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -66,7 +66,7 @@ class FolderSum:
         return cls(**fields, newest_metadata=frozenset(row["newest_metadata"]))
 
 
-def sum_folders(lake: Lake, prefixes: Iterator[Prefix]) -> Iterator[pa.RecordBatch]:
+def sum_folders(lake: TableStores, prefixes: Iterator[FolderPiece]) -> Iterator[pa.RecordBatch]:
     """Work function: one row of sums for each prefix."""
     rows = []
     for prefix in prefixes:

@@ -84,7 +84,7 @@ def outermost(folders: Iterable[Location]) -> list[Location]:
 
 
 @dataclass(frozen=True, slots=True)
-class Grounds:
+class TableFolders:
     """All that decides by folders: bases to judge, and what in them is not ours."""
 
     bases: Sequence[BaseFolder]  # those of live contents, and the places that are collected

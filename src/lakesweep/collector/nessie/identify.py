@@ -12,10 +12,10 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.dropped import CollectDropped
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-from lakesweep.collector.lakefs.context import utc_now
 from lakesweep.collector.nessie.clocks import assert_nessie_agrees
 from lakesweep.collector.nessie.requests import MarkRequest
 from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import utc_now
 from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.live_sets import (

@@ -14,7 +14,13 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge.account import doubt
 from lakesweep.collector.judge.candidates import CandidatePart
 from lakesweep.collector.judge.columns import Judge, Mask
-from lakesweep.collector.judge.meeting import CandidateSide, Judged, ReferenceSide, judge_all
+from lakesweep.collector.judge.meeting import (
+    Canaries,
+    CandidateSide,
+    Judged,
+    ReferenceSide,
+    judge_all,
+)
 from lakesweep.collector.judge.references import CANARY, PROTECTING
 from lakesweep.collector.nessie import candidates as cand
 from lakesweep.collector.nessie import references as refs
@@ -32,6 +38,8 @@ from lakesweep.collector.nessie.references import (
 )
 from lakesweep.collector.target import Target
 from lakesweep.engine.cells import Hashes
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
 
 # Opening a manifest takes as long as reading so many entries; one whose length nobody tells has about so many.
@@ -105,19 +113,23 @@ def judge_files(
     protection: FolderIndex,
     judge: Judge,
     kept_in: str,
+    canaries: Sequence[str] = (),
 ) -> FilesJudged:
     """Run the anti-join over the whole catalog at once.
 
     Hashes of manifests that an earlier run kept in the folder `kept_in` are taken from there, and others are kept there.
+    `canaries` are files that must come out as live.
     """
     references = with_packs(references, load_index(context.store, kept_in))
+    if canaries:
+        references.append(NamedFiles("canaries", tuple(canaries), CANARY))
     left = ReferenceSide(
         references,
-        lambda n: partial(read_references, context.lake, context.target, n, kept_in),
+        lambda n: partial(read_references, context.table_stores, context.target, n, kept_in),
+        context.most_tasks,
         [_entries(item) for item in references],
         [item.pack if isinstance(item, ManifestItem) else "" for item in references],
         _COST_OF_A_FILE,
-        context.most_tasks,
         per_task=8,
         seconds_per_file=_SECONDS_PER_MANIFEST,
     )
@@ -128,14 +140,17 @@ def judge_files(
         context.most_tasks,
         is_cost_known=True,
     )
-    judged = judge_all(context.engine, left, right, judge)
-    if len(judged.dead_canaries):
-        canaries = sum(row["sent"] for row in judged.reference_counts if row["kind"] == CANARY)
-        raise doubt(
-            f"{len(judged.dead_canaries)} of {canaries} metadata files of the live set count as garbage"
-        )
+    judged = judge_all(context.engine, left, right, judge, Canaries(canaries, _dead, _hashes_of))
     _save_new_packs(context, kept_in, references, judged.reference_counts)
     return FilesJudged(**{name: getattr(judged, name) for name in Judged.__slots__})
+
+
+def _hashes_of(uris: Sequence[str]) -> Hashes:
+    return hash_files(pa.array(uris, pa.string()))
+
+
+def _dead(uri: str) -> UnsafeToSweepError:
+    return doubt(f"{uri}, a metadata file of the live set, counts as garbage")
 
 
 def with_packs(references: Sequence[ReferenceItem], packs: PackIndex) -> list[ReferenceItem]:

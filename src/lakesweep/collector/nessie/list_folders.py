@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.parts import PartWriter, sum_of
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -57,7 +57,7 @@ class FoundTable(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class FolderPiece:
     """One piece of a listing: everything below a folder, or only what lies directly in it."""
 
     folder: Location
@@ -73,7 +73,7 @@ class _Seen:
 
 
 def list_folders(
-    lake: Lake, work: Target, parts_folder: str, prefixes: Iterator[Prefix]
+    lake: TableStores, work: Target, parts_folder: str, prefixes: Iterator[FolderPiece]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: one row per prefix with its counts, per written part, and per folder that looks like a table's."""
     writer = PartWriter(work.open(), parts_folder, "listing", FILE_SCHEMA)
@@ -106,7 +106,7 @@ def list_folders(
     )
 
 
-def listed_files(lake: Lake, prefix: Prefix) -> Iterator[pa.RecordBatch]:
+def listed_files(lake: TableStores, prefix: FolderPiece) -> Iterator[pa.RecordBatch]:
     """Every file of a prefix that could be deleted, in batches of FILE_SCHEMA."""
     for batch in _pages(lake, prefix):
         yield _candidates(prefix.folder, batch, _Seen(), [])
@@ -117,7 +117,7 @@ def is_metadata_file(uris: pa.Array) -> pa.Array:
     return pc.match_substring(uris, _FILES_OF_TABLES[ICEBERG][0])
 
 
-def _pages(lake: Lake, prefix: Prefix) -> Iterator[pa.RecordBatch]:
+def _pages(lake: TableStores, prefix: FolderPiece) -> Iterator[pa.RecordBatch]:
     store = lake.open(prefix.folder)
     return store.list() if prefix.recursive else iter([store.list_folder().objects])
 

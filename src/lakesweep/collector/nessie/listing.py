@@ -14,8 +14,8 @@ from lakesweep.collector.nessie.list_folders import (
     HUDI,
     ICEBERG,
     LISTED_SCHEMA,
+    FolderPiece,
     FoundTable,
-    Prefix,
     list_folders,
 )
 from lakesweep.collector.parts import Part
@@ -30,7 +30,7 @@ _DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedFiles:
     """What lies in the base locations."""
 
     seen: Tally  # everything that the stores' pages held
@@ -40,11 +40,13 @@ class Listed:
     untouchable: tuple[str, ...]  # examples of names that a store can't carry unchanged
 
 
-def list_base_folders(context: NessieContext, roots: Sequence[Location], folder: str) -> Listed:
+def list_base_folders(
+    context: NessieContext, roots: Sequence[Location], folder: str
+) -> ListedFiles:
     """List every root once. The caller has made sure that none lies in another."""
     pieces = _cut(context, roots)
     tasks = tasks_for(len(pieces), context.engine.slots, at_most=context.most_tasks, waves=4)
-    work = partial(list_folders, context.lake, context.target, folder)
+    work = partial(list_folders, context.table_stores, context.target, folder)
     rows = context.engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
     by_kind = {kind: [r for r in rows if r["kind"] == kind] for kind in {r["kind"] for r in rows}}
     prefixes, written = by_kind.get("prefix", []), by_kind.get("part", [])
@@ -53,7 +55,7 @@ def list_base_folders(context: NessieContext, roots: Sequence[Location], folder:
             f"{len(pieces)} folders were to be listed, {len(prefixes)} have been. Nothing was deleted. Run again.",
             kind="not-conserved",
         )
-    listed = Listed(
+    listed = ListedFiles(
         seen=_sum(prefixes, "objects", "bytes"),
         protected=_sum(prefixes, "protected", "protected_bytes"),
         parts=[Part(r["name"], r["objects"], r["bytes"]) for r in written],
@@ -78,8 +80,8 @@ def sum_up_folders(
 ) -> dict[Location, FolderSum]:
     """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
     tasks = tasks_for(len(folders), context.engine.slots, at_most=context.most_tasks, waves=4)
-    work = partial(sum_folders, context.lake)
-    pieces = [Prefix(folder) for folder in folders]
+    work = partial(sum_folders, context.table_stores)
+    pieces = [FolderPiece(folder) for folder in folders]
     rows = context.engine.collect(Scatter(pieces, work, SUM_SCHEMA, tasks)).to_pylist()
     found = {row["folder"]: FolderSum.of_row(row) for row in rows}
     if len(found) != len(folders):
@@ -87,26 +89,26 @@ def sum_up_folders(
     return {folder: found[folder.uri] for folder in folders}
 
 
-def _cut(context: NessieContext, roots: Sequence[Location]) -> list[Prefix]:
+def _cut(context: NessieContext, roots: Sequence[Location]) -> list[FolderPiece]:
     """Roots, opened folder by folder while there are too few pieces to keep every slot busy."""
     wanted = context.engine.slots * _PIECES_PER_SLOT
-    whole: list[Prefix] = []
+    whole: list[FolderPiece] = []
     deep = list(roots)
     for _ in range(_DEEPEST):
         if not deep or len(deep) + len(whole) >= wanted:
             break
         opened: list[Location] = []
         for folder in deep:
-            inside = context.lake.open(folder).list_folder()
+            inside = context.table_stores.open(folder).list_folder()
             names = [name.removesuffix("/") for name in inside.folders]
             if any(name in ("", ".", "..") for name in names):
-                whole.append(Prefix(folder))  # such a folder can't be opened by its name
+                whole.append(FolderPiece(folder))  # such a folder can't be opened by its name
                 continue
             if inside.objects.num_rows:
-                whole.append(Prefix(folder, recursive=False))
+                whole.append(FolderPiece(folder, recursive=False))
             opened += [folder.child(name) for name in names]
         deep = opened
-    return [*whole, *(Prefix(folder) for folder in deep)]
+    return [*whole, *(FolderPiece(folder) for folder in deep)]
 
 
 def _sum(rows: Sequence[dict[str, int]], objects: str, size: str) -> Tally:

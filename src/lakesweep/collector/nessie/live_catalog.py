@@ -1,4 +1,4 @@
-"""Read all that a judgement stands on: what is live, what was dropped, what was given up, and which folders count."""
+"""Read what a live set stands for: what is live, what was dropped, what was given up, and which folders count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
-from lakesweep.collector.judge.references import CANARY, LIVE, PROTECTING
+from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.collected_places import (
     CollectedPlaces,
@@ -16,7 +16,7 @@ from lakesweep.collector.nessie.collected_places import (
     find_collected_places,
 )
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.folders import Grounds, find_base_folders, named_files
+from lakesweep.collector.nessie.folders import TableFolders, find_base_folders, named_files
 from lakesweep.collector.nessie.live_files import (
     LiveFiles,
     name_owners,
@@ -27,7 +27,6 @@ from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA
 from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem, refuse_unreadable
 from lakesweep.collector.nessie.references import (
-    NamedFiles,
     ReferenceItem,
     find_bad_manifests,
 )
@@ -43,11 +42,11 @@ _COLLECTED = "{}s of old commits are missing, as earlier sweeps collected them: 
 
 
 @dataclass(frozen=True, slots=True)
-class LiveGrounds:
-    """The grounds of one run, and the states of contents they were read from."""
+class LiveCatalog:
+    """What is live by one live set: the folders it lies in, and the states of contents they were read from."""
 
     states: Sequence[DistinctContent]
-    grounds: Grounds
+    folders: TableFolders
     heads: HeadContents | None  # None: nobody knows which contents are at heads
     collected: CollectedPlaces | None = None  # None: nothing of dropped tables is collected
 
@@ -57,23 +56,24 @@ class LiveGrounds:
         return {(location, snapshot_id) for _, _, location, snapshot_id in self.states}
 
     def references(self) -> list[ReferenceItem]:
-        """What is live, what dropped tables had, and canaries, as work."""
-        g = self.grounds
+        """What is live and what dropped tables had, as work."""
+        g = self.folders
         items: list[ReferenceItem] = [*g.live.items(LIVE), *g.dropped.items(PROTECTING)]
         named = named_files("others", g.others)
         if named is not None:
             items.append(named)
-        locations = [location for _, _, location, _ in self.states]
-        step = max(1, len(locations) // _MOST_CANARIES)
-        canaries = tuple(dict.fromkeys(locations[::step]))
-        if canaries:
-            items.append(NamedFiles("canaries", canaries, CANARY))
         return items
 
+    def canaries(self) -> tuple[str, ...]:
+        """Metadata files of the live set, as the catalog names them."""
+        locations = [location for _, _, location, _ in self.states]
+        step = max(1, len(locations) // _MOST_CANARIES)
+        return tuple(dict.fromkeys(locations[::step]))
 
-def read_grounds(
+
+def read_live_catalog(
     context: NessieContext, live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest
-) -> LiveGrounds:
+) -> LiveCatalog:
     """Read the live set's contents down to their manifests, or refuse, naming every file that can't be read."""
     states = list(context.live_sets.distinct_contents(live_set.id))
     _refuse_unknown(request.give_up, states, live_set)
@@ -82,7 +82,7 @@ def read_grounds(
     heads = facts.head_contents if facts is not None else None
     refuse_problems(context, live, [*live.problems, *bad_bases], request, heads)
     given_up = _locations_given_up(context, live, states, request.give_up)
-    grounds = Grounds(
+    folders = TableFolders(
         bases=bases,
         live=live,
         dropped=LiveFiles(),
@@ -93,29 +93,29 @@ def read_grounds(
     collected = None
     if facts is not None and facts.dropped_grace is not None:
         old_until = live_set.created - facts.dropped_grace
-        collected = collected_places(context, grounds, facts.dropped, old_until)
+        collected = collected_places(context, folders, facts.dropped, old_until)
         kept = tuple(t for t in kept if t.content_id in collected.kept_tables)
-        grounds = replace(
-            grounds,
+        folders = replace(
+            folders,
             bases=[*bases, *(place.folder for place in collected.places)],
             places=collected.places,
             old_until=old_until,
         )
     if kept:
-        grounds = _with_dropped(context, grounds, kept)
-    _refuse_own_files_below(context, grounds)
-    return LiveGrounds(states, grounds, heads, collected)
+        folders = _with_dropped(context, folders, kept)
+    _refuse_own_files_below(context, folders)
+    return LiveCatalog(states, folders, heads, collected)
 
 
 def collected_places(
     context: NessieContext,
-    grounds: Grounds,
+    folders: TableFolders,
     dropped: Sequence[DroppedTable],
     old_until: datetime,
 ) -> CollectedPlaces:
-    """What a mark with --collect-dropped lets go beside the live base locations of `grounds`."""
-    claims = claims_of(grounds.others, grounds.given_up)
-    return find_collected_places(context, grounds.live, grounds.bases, dropped, claims, old_until)
+    """What a mark with --collect-dropped lets go beside the live base locations of `folders`."""
+    claims = claims_of(folders.others, folders.given_up)
+    return find_collected_places(context, folders.live, folders.bases, dropped, claims, old_until)
 
 
 def refuse_problems(
@@ -135,7 +135,7 @@ def refuse_problems(
     # One look names them all, so that nobody repairs a catalog file by file.
     manifests = live.manifest_items(LIVE)
     tasks = tasks_for(len(manifests), context.engine.slots, at_most=context.most_tasks, per_task=8)
-    work = partial(find_bad_manifests, context.lake)
+    work = partial(find_bad_manifests, context.table_stores)
     seconds = len(manifests) * SECONDS_PER_FILE
     scatter = Scatter(manifests, work, NAMED_SCHEMA, tasks, seconds=seconds)
     rows = context.engine.collect(scatter).to_pylist()
@@ -149,13 +149,13 @@ def refuse_problems(
 
 def refuse_bad_manifests(
     context: NessieContext,
-    found: LiveGrounds,
+    found: LiveCatalog,
     request: ExpireRequest,
     undone: str,
     bad: Mapping[str, Unreadable],
 ) -> None:
     """End the run where manifests can't be read that must be."""
-    live = found.grounds.live
+    live = found.folders.live
     refuse_problems(context, live, name_owners(context, live, bad), request, found.heads, undone)
 
 
@@ -235,16 +235,16 @@ def _locations_given_up(
 
 
 def _with_dropped(
-    context: NessieContext, grounds: Grounds, kept: Sequence[DroppedTable]
-) -> Grounds:
+    context: NessieContext, folders: TableFolders, kept: Sequence[DroppedTable]
+) -> TableFolders:
     # What can't be read of a dropped table was purged with it: nothing is known, and its folder is protected all the same.
     dropped = read_live_files(
-        context, states_of(kept), all_snapshots=True, is_of_interest=grounds.overlaps_a_base
+        context, states_of(kept), all_snapshots=True, is_of_interest=folders.overlaps_a_base
     )
-    return replace(grounds, dropped=dropped)
+    return replace(folders, dropped=dropped)
 
 
-def _refuse_own_files_below(context: NessieContext, grounds: Grounds) -> None:
+def _refuse_own_files_below(context: NessieContext, folders: TableFolders) -> None:
     """A listing of a base location must not find our own files there."""
     ours = {
         "--work-location": context.work.uri,
@@ -254,7 +254,7 @@ def _refuse_own_files_below(context: NessieContext, grounds: Grounds) -> None:
     if database is not None:
         ours["the database of live sets"] = database
     for what, uri in ours.items():
-        for base in grounds.bases:
+        for base in folders.bases:
             if any(is_below(fold(uri), fold(b)) for b in (base.spelled, base.location.uri)):
                 raise ConfigError(
                     f"{what} {uri} lies below the base location {base.spelled}, where it would be taken for garbage. "

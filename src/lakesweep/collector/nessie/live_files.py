@@ -110,7 +110,7 @@ def read_live_files(
     live = LiveFiles()
     items = _items(states, live, all_snapshots, name_logs)
     with context.phases.phase("metadata") as step:
-        for row in _rows(context, items, partial(read_metadata, context.lake)):
+        for row in _rows(context, items, partial(read_metadata, context.table_stores)):
             _take_metadata_row(live, row)
         step.items = len(items)
         step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
@@ -118,7 +118,7 @@ def read_live_files(
         live.forget_bases(is_of_interest)
     with context.phases.phase("manifest lists") as step:
         lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
-        for row in _rows(context, lists, partial(read_manifest_lists, context.lake)):
+        for row in _rows(context, lists, partial(read_manifest_lists, context.table_stores)):
             path, value = row["source"], row["value"]
             if row["kind"] in (named.PROBLEM, named.MISSING):
                 why = Unreadable(value, row["kind"] == named.MISSING)
@@ -146,7 +146,7 @@ def name_owners(
     if not bad:
         return []
     sources: dict[str, set[str]] = {path: set(live.embedded.get(path, ())) for path in bad}
-    work = partial(find_lists_naming, context.lake, frozenset(bad))
+    work = partial(find_lists_naming, context.table_stores, frozenset(bad))
     for row in _rows(context, sorted(live.lists), work):
         sources[row["value"]] |= live.lists[row["source"]]
     return [live.problem(path, named.MANIFEST, why, sources[path]) for path, why in bad.items()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakesweep.collector.nessie.places import Lake, Unreadable, table_folder
+from lakesweep.collector.nessie.places import TableStores, Unreadable, table_folder
 from lakesweep.domain.live_sets import ContentKind
 from lakesweep.errors import FormatError
 from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
@@ -53,7 +53,7 @@ class MetadataItem:
     name_log: bool = False  # name all earlier metadata files, and not just those in other folders
 
 
-def read_metadata(lake: Lake, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
+def read_metadata(lake: TableStores, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
     """Work function: base location, manifest lists, embedded manifests and statistics files of each item."""
     wanted = {item.location: item for item in items}
     counted = _LiveEntries(lake)
@@ -110,7 +110,7 @@ class ListItem:
     total_files: int | None = None
 
 
-def read_manifest_lists(lake: Lake, items: Iterator[ListItem]) -> Iterator[pa.RecordBatch]:
+def read_manifest_lists(lake: TableStores, items: Iterator[ListItem]) -> Iterator[pa.RecordBatch]:
     """Work function: each manifest that one of these lists names, with what is promised of it."""
     wanted = {item.path: item for item in items}
     seen: dict[str, Promised] = {}
@@ -138,7 +138,7 @@ def read_manifest_lists(lake: Lake, items: Iterator[ListItem]) -> Iterator[pa.Re
 
 
 def find_lists_naming(
-    lake: Lake, manifests: frozenset[str], paths: Iterator[str]
+    lake: TableStores, manifests: frozenset[str], paths: Iterator[str]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these lists name which of the manifests; asked only to say whose a bad manifest is."""
     rows = _Rows()
@@ -161,7 +161,7 @@ class _LiveEntries:
     list, so the manifests themselves decide whether the list was cut short.
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: TableStores) -> None:
         self._lake = lake
         self._counts: dict[str, int | None] = {}  # None: can't be read, and is a problem by itself
 

@@ -34,7 +34,7 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Lake:
+class TableStores:
     """All stores that tables lie in, and how to reach them; small and picklable."""
 
     storage: StorageOptions
@@ -45,7 +45,9 @@ class Lake:
         return open_store(location, self.storage)
 
     def open_for_deletes(self, folder: Location) -> ObjectStore:
-        """The same; local files are looked at one by one, as handing each to a thread takes longer than the look.
+        """The store of a folder to delete from.
+
+        Local files are looked at one by one, as handing each to a thread takes longer than the look.
 
         Stores of several folders may be used at once: none waits for another.
         """

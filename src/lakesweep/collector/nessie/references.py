@@ -21,7 +21,7 @@ from lakesweep.collector.judge.references import (
 )
 from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
 from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA, PROBLEM
-from lakesweep.collector.nessie.places import Lake, Unreadable, real_folder
+from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target
 from lakesweep.domain.file_names import fold
@@ -84,7 +84,7 @@ ReferenceItem = ManifestItem | NamedFiles | GoneFiles
 
 
 def read_references(
-    lake: Lake, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
+    lake: TableStores, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
 
@@ -118,7 +118,9 @@ def read_references(
     yield from emit.rest()
 
 
-def find_bad_manifests(lake: Lake, items: Iterator[ManifestItem]) -> Iterator[pa.RecordBatch]:
+def find_bad_manifests(
+    lake: TableStores, items: Iterator[ManifestItem]
+) -> Iterator[pa.RecordBatch]:
     """Work function: which of these manifests can't be read, and why."""
     wanted = {item.path: item for item in items}
     bad = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakesweep.collector.lakefs.request import DEFAULT_MAX_DELETE_SHARE
+from lakesweep.collector.request import DEFAULT_MAX_DELETE_SHARE
 from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.live_sets import LiveSetId
 

@@ -14,6 +14,7 @@ from lakesweep.collector.copies import order as ordering
 from lakesweep.collector.copies.copier import COPIED, CopyRoad
 from lakesweep.collector.copies.copy import copy_parts
 from lakesweep.collector.copies.order import in_order
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.parts import Part
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -21,6 +22,8 @@ from lakesweep.errors import FormatError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark, write_mark
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
+
+WHY_NOT = ObjectDeletion(root_names=True).why_not
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
 FOLDER = "work/"
@@ -131,7 +134,7 @@ def test_neighbours_in_different_parts_are_looked_up_by_pages(
         return find(self, key)
 
     monkeypatch.setattr(ObjectStore, "find", counted)
-    road = CopyRoad(marks, source, outside, source, FOLDER)
+    road = CopyRoad(marks, source, outside, source, FOLDER, WHY_NOT)
     copied = copy_parts(InProcessEngine(), road, parts)
     assert copied.tally(COPIED).objects == len(names)
     assert asked == []

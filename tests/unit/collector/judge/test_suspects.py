@@ -127,7 +127,7 @@ def test_ranges_of_one_pack_are_read_by_one_task() -> None:
     references += [RangeReference(RangeId(f"fresh{n}"), 3_000, LIVE) for n in range(400)]
     packs = [getattr(item, "pack", "") for item in references]
     weights = [getattr(item, "count", 2) for item in references]
-    side = ReferenceSide(references, read_nothing, weights, packs, file_cost=1_000, most_tasks=8)
+    side = ReferenceSide(references, read_nothing, 8, weights, packs, file_cost=1_000)
     task_of = side.dealt(8)
     assert len(task_of) == len(references)
     for pack in range(4):

@@ -11,8 +11,8 @@ import pytest
 
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
-from lakesweep.collector.plan import load_plan
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, FormatError

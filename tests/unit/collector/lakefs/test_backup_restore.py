@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
@@ -13,12 +11,15 @@ import pytest
 from lakesweep.collector.copies.copier import CopyChunk, CopyRoad, copy_chunks
 from lakesweep.collector.judge.references import RESTORED
 from lakesweep.collector.lakefs.backup_restore import CopyRun, list_parts, restore, run_listed
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.history import list_runs
+from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
+from lakesweep.collector.resources import Resources, utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
@@ -30,6 +31,8 @@ from lakesweep.errors import (
 from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
+
+WHY_NOT = ObjectDeletion(root_names=True).why_not
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
 
@@ -183,7 +186,7 @@ def test_a_list_may_be_one_file(place: Place) -> None:
 def test_a_running_collector_keeps_a_restore_out(place: Place) -> None:
     """Both would write about the same objects."""
     place.put(place.outside, 1, 2, 3)
-    held = Lease(place.namespace.open(), "repo", "gc")
+    held = Lease(place.namespace.open(), "repo", "gc", folder=OWN)
     with held, pytest.raises(UnsafeToSweepError) as error:
         place.run(RESTORE)
     assert error.value.kind == "lease-held"
@@ -209,15 +212,21 @@ def test_an_object_that_the_mark_does_not_name_is_refused(place: Place) -> None:
 def _restore(place: Place, addresses: list[str]) -> RunRecord:
     parts = list_parts(place.lists.open(), "")
     run = CopyRun("repo", place.namespace, place.outside, place.lists, parts, mark="m")
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC)  # noqa: E731
-    return restore(InProcessEngine(), Phases("repo"), run, clock, addresses)
+    resources = Resources(place.namespace, InProcessEngine(), Phases("repo"), utc_now)
+    return restore(resources, run, addresses)
 
 
 def test_a_task_may_run_twice_into_a_place_that_was_empty(place: Place) -> None:
     """What its first attempt copied is verified as its own, and a spoilt copy of it is mended."""
     place.put(place.namespace, 1, 2, 3)
     road = CopyRoad(
-        place.lists, place.namespace, place.outside, place.namespace, "work/", is_target_empty=True
+        place.lists,
+        place.namespace,
+        place.outside,
+        place.namespace,
+        "work/",
+        WHY_NOT,
+        is_target_empty=True,
     )
     for _ in range(2):
         (counts,) = copy_chunks(road, iter([CopyChunk("part-0.parquet", 0, 3)]))
@@ -251,7 +260,7 @@ def test_one_slow_object_does_not_hold_up_the_next_chunk(
 ) -> None:
     """The first object's copy ends only when the last chunk's has been seen to begin."""
     place.put(place.namespace, 1, 2, 3)
-    road = CopyRoad(place.lists, place.namespace, place.outside, place.namespace, "work/")
+    road = CopyRoad(place.lists, place.namespace, place.outside, place.namespace, "work/", WHY_NOT)
     next_has_begun = threading.Event()
     copied = ObjectStore.copy_from
 

@@ -12,9 +12,10 @@ import pytest
 from lakesweep.collector.judge.references import GONE
 from lakesweep.collector.lakefs import compaction
 from lakesweep.collector.lakefs.compaction import compact_deletions
-from lakesweep.collector.lakefs.paths import RunId, events_folder
+from lakesweep.collector.lakefs.paths import events_folder
 from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.parts import PartWriter, read_addresses
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, open_store
 

@@ -11,11 +11,12 @@ import httpx
 import pytest
 
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.doctor import Check, Verdict, examine
+from lakesweep.collector.lakefs.doctor import Check, CheckResult, examine
 from lakesweep.collector.lakefs.executor_version import lakesweep_version
-from lakesweep.collector.lakefs.paths import OWN, RunFolder, RunId
+from lakesweep.collector.lakefs.paths import OWN, RunFolder
 from lakesweep.collector.lakefs.probes import StoreProbe
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import BranchHead, BranchId, Commit, CommitId, MetaRangeId
 from lakesweep.domain.location import Location
 from lakesweep.domain.rules import RetentionRules
@@ -85,7 +86,7 @@ def clinic() -> Clinic:
 def test_a_healthy_repository_is_well_and_nothing_is_left_behind(clinic: Clinic) -> None:
     """Every check is made; the probes are gone again."""
     checks = clinic.examine()
-    assert {name for name, check in checks.items() if check.verdict is not Verdict.OK} == set()
+    assert {name for name, check in checks.items() if check.verdict is not CheckResult.OK} == set()
     assert len(checks) == 16
     left = {k for batch in clinic.server.store.list() for k in batch.column("key").to_pylist()}
     assert not {key for key in left if key.startswith((OWN, "data/"))}
@@ -104,14 +105,14 @@ def test_missing_rights_on_the_store_are_named(
 ) -> None:
     """One by one, each with what a run needs it for."""
     checks = clinic.examine(FaultyStore(clinic.server.store, 1, plan))
-    assert {name for name, check in checks.items() if check.verdict is Verdict.WRONG} == wrong
+    assert {name for name, check in checks.items() if check.verdict is CheckResult.WRONG} == wrong
 
 
 @pytest.mark.parametrize("kept", [Kept.KEPT, Kept.UNKNOWN])
 def test_deletes_that_free_nothing_are_told(clinic: Clinic, kept: Kept) -> None:
     """Versioning, soft delete, or a store that does not tell."""
     check = clinic.examine(kept=kept)["deletes are final"]
-    assert check.verdict is Verdict.WARNING
+    assert check.verdict is CheckResult.WARNING
     assert "life-cycle" in check.advice
 
 
@@ -120,7 +121,7 @@ def test_clocks_apart_are_wrong(clinic: Clinic) -> None:
     late = datetime.now(UTC) - timedelta(minutes=30)
     clinic.server.overrides["GET", "healthcheck"] = lambda _: answer_at(late)
     check = clinic.examine()["clocks"]
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is CheckResult.WRONG
     assert "behind" in check.found
 
 
@@ -132,7 +133,7 @@ def test_stale_branches_are_named_the_stalest_first(clinic: Clinic) -> None:
         BranchHead(BranchId("new"), CommitId("b" * 64)),
     ]
     check = clinic.examine()["branches"]
-    assert check.verdict is Verdict.WARNING
+    assert check.verdict is CheckResult.WARNING
     assert "old (400 d)" in check.found
     assert "main" not in check.found
 
@@ -143,14 +144,14 @@ def test_a_neighbour_in_the_namespace_is_wrong(clinic: Clinic, where: str) -> No
     own = clinic.namespace
     clinic.neighbours["other"] = own.rpartition("/")[0] if where == "/.." else own + where
     check = clinic.examine()["other repositories"]
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is CheckResult.WRONG
     assert "other at mem://" in check.found
 
 
 def test_neighbours_elsewhere_are_fine(clinic: Clinic) -> None:
     """Also those at places that we can't even name."""
     clinic.neighbours |= {"other": f"{clinic.namespace}-2", "odd": "ftp://x"}
-    assert clinic.examine()["other repositories"].verdict is Verdict.OK
+    assert clinic.examine()["other repositories"].verdict is CheckResult.OK
 
 
 def denied(request: httpx.Request) -> httpx.Response:
@@ -160,15 +161,15 @@ def denied(request: httpx.Request) -> httpx.Response:
 @pytest.mark.parametrize(
     ("call", "check", "verdict"),
     [
-        (("PUT", "refs/dump"), "commits", Verdict.WARNING),
-        (("POST", "gc/prepare_uncommited"), "uncommitted", Verdict.WRONG),
-        (("GET", "settings/gc_rules"), "rules", Verdict.WRONG),
-        (("POST", "gc/prepare_commits/async"), "rules", Verdict.WRONG),
-        (("GET", "repositories"), "other repositories", Verdict.WRONG),
+        (("PUT", "refs/dump"), "commits", CheckResult.WARNING),
+        (("POST", "gc/prepare_uncommited"), "uncommitted", CheckResult.WRONG),
+        (("GET", "settings/gc_rules"), "rules", CheckResult.WRONG),
+        (("POST", "gc/prepare_commits/async"), "rules", CheckResult.WRONG),
+        (("GET", "repositories"), "other repositories", CheckResult.WRONG),
     ],
 )
 def test_missing_rights_on_the_server_are_named(
-    clinic: Clinic, call: tuple[str, str], check: str, verdict: Verdict
+    clinic: Clinic, call: tuple[str, str], check: str, verdict: CheckResult
 ) -> None:
     """Without the right to dump refs a run still works, and keeps more."""
     clinic.server.overrides[call] = denied
@@ -187,7 +188,7 @@ def test_a_real_server_on_local_files_is_told_apart(clinic: Clinic) -> None:
     profile = dataclasses.replace(context.profile, blockstore_type="local")
     probe = StoreProbe(context.store, lambda _: Finality(Kept.NOT_KEPT, ""))
     first = next(iter(examine(dataclasses.replace(context, profile=profile), probe)))
-    assert first.verdict is Verdict.WARNING
+    assert first.verdict is CheckResult.WARNING
     assert "--what committed" in first.advice
 
 
@@ -196,7 +197,7 @@ def test_a_sweep_that_did_not_end_is_told(clinic: Clinic) -> None:
     record = RunRecord("repo", "r1", "r1", "all", "clean", RunStatus.PARTLY_SWEPT, NOW)
     clinic.server.store.write(RunFolder(RunId("r1")).record, encode_record(record))
     check = clinic.examine()["earlier runs"]
-    assert check.verdict is Verdict.WARNING
+    assert check.verdict is CheckResult.WARNING
     assert check.advice == "lakesweep runs resume repo r1"
 
 
@@ -212,7 +213,7 @@ def test_checks_are_given_as_they_are_made(clinic: Clinic) -> None:
 def test_spark_is_tried_with_a_task_on_every_slot(clinic: Clinic) -> None:
     """It says which Python the executors run, and which lakesweep that has."""
     check = clinic.examine()["spark"]
-    assert check.verdict is Verdict.OK
+    assert check.verdict is CheckResult.OK
     assert check.found.startswith(f"2 tasks at a time; {sys.executable} ")
     assert lakesweep_version() in check.found
 
@@ -225,7 +226,7 @@ def test_executors_with_another_lakesweep_are_wrong(
         "lakesweep.collector.lakefs.executor_version.lakesweep_version", lambda: "0.0.1"
     )
     check = clinic.examine()["spark"]
-    assert check.verdict is Verdict.WRONG
+    assert check.verdict is CheckResult.WRONG
     assert "install the same" in check.advice
 
 
@@ -238,7 +239,7 @@ def test_spark_that_does_not_start_is_a_finding(clinic: Clinic) -> None:
     context = dataclasses.replace(clinic.context(), engine=LateEngine(no_java))
     checks = {check.name: check for check in examine(context)}
     assert (checks["spark"].verdict, checks["spark"].found) == (
-        Verdict.WRONG,
+        CheckResult.WRONG,
         "There is no Java here.",
     )
-    assert checks["write"].verdict is Verdict.OK
+    assert checks["write"].verdict is CheckResult.OK

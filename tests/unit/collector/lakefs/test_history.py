@@ -11,14 +11,13 @@ import pytest
 from lakesweep.collector.lakefs.history import DamagedRun, forget_run, list_runs, load_run
 from lakesweep.collector.lakefs.paths import (
     EVENTS,
-    MarkId,
     RunFolder,
-    RunId,
     mark_folder,
     mark_record,
     uncommitted_folder,
 )
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, FormatError, StorageError
 from lakesweep.storage import ObjectStore, open_store

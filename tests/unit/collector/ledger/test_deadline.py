@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.ledger import deadline as deadline_module
 from lakesweep.collector.ledger.deadline import Deadline, Moment, write_and_time
 from lakesweep.collector.ledger.deleting import (
@@ -19,7 +20,7 @@ from lakesweep.collector.ledger.deleting import (
     THROTTLED,
     Chunk,
     LedgerFolders,
-    _delete_chunk,
+    delete_chunk,
 )
 from lakesweep.collector.parts import PartWriter
 from lakesweep.domain.location import Location
@@ -87,7 +88,7 @@ def store_with_chunk(clocks: Clocks, objects: int = 5) -> tuple[ObjectStore, Slo
 
 
 def outcomes(store: ObjectStore, chunk: Chunk) -> dict[str, int]:
-    rows = _delete_chunk(store, FOLDERS, chunk).to_pylist()
+    rows = delete_chunk(store, FOLDERS, ObjectDeletion(root_names=False), chunk).to_pylist()
     return {row["outcome"]: row["objects"] for row in rows}
 
 
@@ -131,7 +132,7 @@ def test_executor_with_a_wrong_clock_deletes_nothing(clocks: Clocks, behind: tim
     """Its chunk is not tried, and the reason names both clocks."""
     store, _, chunk = store_with_chunk(clocks)
     clocks.executor = replace(clocks.executor, wall=NOW - behind)
-    (row,) = _delete_chunk(store, FOLDERS, chunk).to_pylist()
+    (row,) = delete_chunk(store, FOLDERS, ObjectDeletion(root_names=False), chunk).to_pylist()
     assert (row["outcome"], row["objects"]) == (CLOCK_OFF, 5)
     assert "2026-01-01T00:00:00Z" in row["example"]
     assert left(store) == 5

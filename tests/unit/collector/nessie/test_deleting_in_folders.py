@@ -13,10 +13,9 @@ import pytest
 
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.ledger.deadline import Deadline, this_moment
-from lakesweep.collector.ledger.deleting import LedgerFolders
 from lakesweep.collector.nessie.deletion import FileDeletion
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -30,7 +29,7 @@ def delete(folder: Path, rows: pa.Table) -> list[str]:
     options = StorageOptions()
     work = Target(Location.parse("mem://work"), options)
     protection = FolderIndex.of([(f"file://{folder}", "")], elsewhere="outside")
-    deletion = FileDeletion(Lake(options), work, LedgerFolders("l/", "d/"), protection, work)
+    deletion = FileDeletion(TableStores(options), protection, work)
     now = datetime.now(UTC)
     deadline = Deadline(now + timedelta(hours=1), now, this_moment())
     return [outcome for outcome, _ in deletion._outcomes(rows, deadline)]

@@ -13,18 +13,19 @@ import pytest
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
 from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.judge.meeting import Judged
-from lakesweep.collector.judge.references import CANARY, LIVE, PROTECTING
+from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
-from lakesweep.collector.nessie.plan import planned_parts, save_plan
+from lakesweep.collector.nessie.plan import save_plan
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.nessie.references import NamedFiles, ReferenceItem, read_references
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.phases import Phases
+from lakesweep.collector.plan import planned_files, planned_parts
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.domain.location import Location
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.storage import StorageOptions
@@ -60,10 +61,17 @@ def listed(context: NessieContext, **times: datetime | None) -> list[Part]:
     return writer.close()
 
 
-def judge(context: NessieContext, parts: list[Part], *references: ReferenceItem) -> Judged:
+def judge(
+    context: NessieContext,
+    parts: list[Part],
+    *references: ReferenceItem,
+    canaries: tuple[str, ...] = (),
+) -> Judged:
     protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
     files = file_judge(context.target, "verdicts/", CUTOFF)
-    return judge_files(context, references, listed_parts(parts), protection, files, "manifests/")
+    return judge_files(
+        context, references, listed_parts(parts), protection, files, "manifests/", canaries
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,9 +96,9 @@ def test_a_dead_canary_ends_the_run(make_context: Callable[..., NessieContext]) 
     context = make_context()
     parts = listed(context, a=CUTOFF)
     live = NamedFiles("live", (A,), LIVE)
-    assert judge(context, parts, live, NamedFiles("canaries", (A,), CANARY)).tallies["live"].objects
-    with pytest.raises(UnsafeToSweepError, match="count as garbage"):
-        judge(context, parts, live, NamedFiles("canaries", (A, B), CANARY))
+    assert judge(context, parts, live, canaries=(A,)).tallies[Verdict.LIVE].objects
+    with pytest.raises(UnsafeToSweepError, match=f"{B}, .* counts as garbage"):
+        judge(context, parts, live, canaries=(A, B))
 
 
 class LossyEngine(InProcessEngine):
@@ -127,13 +135,14 @@ def test_a_plan_whose_part_was_changed_is_refused(
     """The same number of rows and bytes, and other files: the fingerprint tells."""
     context = make_context()
     parts = listed(context, a=CUTOFF)
-    plan = save_plan(context, LiveSetId("set"), "catalog", CUTOFF, Tally(2, 20), parts)
-    assert planned_parts(context, plan) == parts
+    files = planned_files(context.store, parts)
+    plan = save_plan(context, LiveSetId("set"), "catalog", CUTOFF, Tally(2, 20), files)
+    assert planned_parts(context.store, plan) == parts
     (other,) = listed(context, b=CUTOFF)
     context.store.write(parts[0].key, context.store.read(other.key))
     with pytest.raises(UnsafeToSweepError, match="missing or was changed") as caught:
-        planned_parts(context, plan)
+        planned_parts(context.store, plan)
     assert caught.value.kind == "bad-plan"
     context.store.delete_many([parts[0].key])
     with pytest.raises(UnsafeToSweepError, match="missing or was changed"):
-        planned_parts(context, plan)
+        planned_parts(context.store, plan)

@@ -12,7 +12,7 @@ from lakesweep.collector.judge.references import COUNTS, LIVE
 from lakesweep.collector.nessie import places
 from lakesweep.collector.nessie.judging import with_packs
 from lakesweep.collector.nessie.manifest_hashes import load_index, save_index
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.nessie.references import COUNTS_SCHEMA, ManifestItem, read_references
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -22,7 +22,7 @@ from lakesweep.formats.iceberg import Promised
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.iceberg_files import Entry, write_manifest
 
-LAKE = Lake(StorageOptions())
+LAKE = TableStores(StorageOptions())
 KEPT = "kept/"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakesweep.collector.judge.references import COUNTS, LIVE, PROTECTING
 from lakesweep.collector.nessie import references
-from lakesweep.collector.nessie.places import Lake
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.nessie.references import (
     COUNTS_SCHEMA,
     ManifestItem,
@@ -24,7 +24,7 @@ from lakesweep.formats.iceberg import Promised
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.iceberg_files import Entry, write_manifest
 
-LAKE = Lake(StorageOptions())
+LAKE = TableStores(StorageOptions())
 NOWHERE = Target(Location.parse("mem://nowhere/work"), StorageOptions())
 
 

@@ -9,23 +9,23 @@ from pathlib import Path
 import pytest
 
 from lakesweep.collector.nessie import places
-from lakesweep.collector.nessie.places import Lake, Unreadable
+from lakesweep.collector.nessie.places import TableStores, Unreadable
 from lakesweep.storage import StorageOptions
 
-LAKE = Lake(StorageOptions())
+LAKE = TableStores(StorageOptions())
 
 
 @pytest.fixture
 def readers(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
     """The thread of each read."""
     seen: list[threading.Thread] = []
-    read = Lake.read
+    read = TableStores.read
 
-    def watched(lake: Lake, uri: str) -> bytes | Unreadable:
+    def watched(lake: TableStores, uri: str) -> bytes | Unreadable:
         seen.append(threading.current_thread())
         return read(lake, uri)
 
-    monkeypatch.setattr(Lake, "read", watched)
+    monkeypatch.setattr(TableStores, "read", watched)
     return seen
 
 

@@ -1,0 +1,60 @@
+"""What the shared steps of a run work with, whatever the catalog."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.target import Target
+from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
+from lakesweep.engine.tasks import Engine
+from lakesweep.errors import LakesweepError, foreign_errors_as_ours
+from lakesweep.storage import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Our own folder, the engine, the clock of this machine, and the limits of a run."""
+
+    target: Target  # the folder that holds the plan, the ledger and the record
+    engine: Engine
+    phases: Phases
+    clock: Callable[[], datetime]
+    margins: SafetyMargins = SAFETY_FULL
+    most_tasks: int = 200
+
+    @property
+    def store(self) -> ObjectStore:
+        """Our own folder."""
+        return self.target.open()
+
+    def save_record(self, key: str, record: RunRecord) -> None:
+        """Make the record durable, and let whoever reports on this run find it."""
+        self.phases.saved_record = record
+        self.store.write(key, encode_record(record))
+
+    def save_record_if_possible(self, key: str, record: RunRecord) -> None:
+        """Write the record of a run that stopped; where the store is what failed, the earlier one has to do."""
+        try:
+            with foreign_errors_as_ours("Its record was not written."):
+                self.save_record(key, record)
+        except LakesweepError as error:
+            logger.warning("run#%s its record could not be written: %s", record.run_id, error)
+
+    def ended(self, record: RunRecord, status: RunStatus, reason: str = "") -> RunRecord:
+        """The record of a run that has ended now."""
+        phases = tuple(self.phases.done)
+        return replace(
+            record, status=status, reason=reason, finished_at=self.clock(), phases=phases
+        )
