@@ -55,21 +55,31 @@ class LakeContext:
             ForbiddenError: the namespace lies where the operator does not (any more) let this server go.
         """
         location = self.namespace(repository)
-        if location not in self._stores:
+        store = self._find_open(location)
+        if store is None:
             about_to_wait()
             self.reach.check_namespace(repository.storage_namespace)
-        return self.open(location)
+            store = self.open(location)
+        return store
 
     def open(self, location: Location) -> ObjectStore:
         """The object store at a place. Those used last stay open."""
-        with self._stores_lock:
-            if location not in self._stores:
-                about_to_wait()
-                self._stores[location] = open_store(location, self.settings.storage)
+        store = self._find_open(location)
+        if store is None:
+            about_to_wait()
+            store = open_store(location, self.settings.storage)
+            with self._stores_lock:
+                store = self._stores.setdefault(location, store)
                 while len(self._stores) > _MOST_OPEN_STORES:
                     self._stores.popitem(last=False)
-            self._stores.move_to_end(location)
-            return self._stores[location]
+        return store
+
+    def _find_open(self, location: Location) -> ObjectStore | None:
+        with self._stores_lock:
+            store = self._stores.get(location)
+            if store is not None:
+                self._stores.move_to_end(location)
+            return store
 
 
 @lru_cache(maxsize=1024)

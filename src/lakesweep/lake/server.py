@@ -6,6 +6,7 @@ with LakeServer(data_dir=folder) as server:
 
 from __future__ import annotations
 
+import gc
 import logging
 import secrets
 import signal
@@ -223,6 +224,7 @@ def serve_lake(
         ):
             announce()
             watch_parent(partial(setattr, server, "should_exit", True))
+            gc.freeze()  # What is here now stays: to look through it for garbage again and again is of no use.
             server.run(sockets=[listener])
 
 
