@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from urllib.parse import parse_qs
 
 from fastapi import Depends, FastAPI
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lakesweep.lake.api.auth import Authenticator, RequireCredentials
+from lakesweep.lake.api.auth import Authenticator, RequireCredentials, find_header
 from lakesweep.lake.api.gateway.app import DEFAULT_DOMAINS, build_gateway
 from lakesweep.lake.api.hiding import HidePaths
 from lakesweep.lake.api.lanes import Lanes
@@ -116,15 +115,13 @@ class _Dispatch:
             await self._rest(scope, receive, send)
 
     def _is_s3(self, scope: Scope) -> bool:
-        headers = Headers(scope=scope)
-        if headers.get("authorization", "").startswith(("AWS4-HMAC-SHA256", "AWS ")):
+        if find_header(scope, b"authorization").startswith(("AWS4-HMAC-SHA256", "AWS ")):
             return True
-        host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
-        if any(
-            host.lower() == domain or host.lower().endswith("." + domain)
-            for domain in self._domains
-        ):
-            return True
+        named = find_header(scope, b"host").lower()
+        host = named.rpartition(":")[0] or named
+        for domain in self._domains:
+            if host == domain or host.endswith("." + domain):
+                return True
         query: bytes = scope["query_string"]
         lowered = query.lower()
         # Most requests have no such name in their query at all, so parsing it is the exception.

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakesweep.lake.api.observing import note
@@ -115,8 +114,8 @@ class RequireCredentials:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse with 401, or leave the credentials in the scope and pass on."""
         if scope["type"] == "http" and (scope["method"], scope["path"]) not in OPEN_ENDPOINTS:
-            authorization = Headers(scope=scope).get("authorization", "")
-            credentials = await self._authenticator.authenticate(authorization)
+            presented = find_header(scope, b"authorization")
+            credentials = await self._authenticator.authenticate(presented)
             if credentials is None:
                 await unauthorized()(scope, receive, send)
                 return
@@ -124,6 +123,15 @@ class RequireCredentials:
             note(scope, credentials)
             tell_known(scope)
         await self._app(scope, receive, send)
+
+
+def find_header(scope: Scope, name: bytes) -> str:
+    """The first header of a name in lower case, as servers hand names over; empty when there is none."""
+    for found, value in scope["headers"]:
+        if found == name:
+            text: str = value.decode("latin-1")
+            return text
+    return ""
 
 
 def tell_known(scope: Scope) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import unquote_plus
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.routing import APIRoute
@@ -82,7 +82,9 @@ class QuickRequest(Request):
         found: dict[str, str] | None = self.scope.get("quick_query")
         if found is None:
             query: str = self.scope["query_string"].decode("latin-1")
-            found = self.scope["quick_query"] = dict(parse_qsl(query, keep_blank_values=True))
+            parts = [part.partition("=") for part in query.split("&") if part]
+            found = {unquote_plus(name): unquote_plus(value) for name, _, value in parts}
+            self.scope["quick_query"] = found
         return found
 
 
