@@ -67,6 +67,23 @@ def test_a_pipe_is_not_waited_for(
     assert is_asked == [True]
 
 
+def test_time_of_reading_is_not_noted(
+    store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be written to the disk. Who may not read so, since the file is another's, is asked to wait."""
+    path = tmp_path / "root/data/a"
+    os.utime(path, (1, 2))
+    try_at_once(lambda: store.read_range("data/a", 0, 10))
+    assert path.stat().st_atime == 1
+
+    def refuse(path: str, flags: int) -> int:
+        raise PermissionError(errno.EPERM, "not yours")
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(WouldWait):
+        try_at_once(lambda: store.read_range("data/a", 0, 10))
+
+
 def test_nothing_is_written_or_asked_of_a_store_at_once(store: ObjectStore) -> None:
     """A write that would have to be waited for is not begun, and the thread may wait again afterwards."""
     for work in (
