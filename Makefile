@@ -3,12 +3,13 @@
 
 SHELL := /bin/sh
 BIN := .venv/bin
+QUICK := "not real and not spark and not slow"
 export PYTHON
 # Where this is set, as in many containers, every Python that a test starts compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real mutations real-parts lint types format bench bench-full docs clean
+.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,10 +24,13 @@ test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: the loop of an edit
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m "not real and not spark and not slow" tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m real $(ARGS)
+
+coverage: setup  ## the quick tests and whole stories in one process: fails if they run less of the product than the floor
+	$(BIN)/pytest -m $(QUICK) tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
 
 mutations: setup  ## put known mistakes into a copy of the source one by one; each must make a named test fail
 	$(BIN)/python tools/mutations.py $(ARGS)

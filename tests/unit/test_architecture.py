@@ -275,6 +275,12 @@ def test_every_folder_has_its_arrows() -> None:
     assert folders <= set(ALLOWED), f"no arrows for {folders - set(ALLOWED)}"
 
 
+def test_a_docstring_makes_sense_alone() -> None:
+    """Who reads "The same for a view" in an editor's pop-up has not read the function above."""
+    leaning = [name_of(module) for module in modules() if '"""The same' in module.read_text("utf-8")]
+    assert leaning == []
+
+
 def test_unit_tests_stand_where_their_source_does() -> None:
     """Every folder of tests/unit/ has its kin: in the product, in what tests stand on, or in the scripts."""
     unit = ROOT / "tests" / "unit"
