@@ -277,7 +277,9 @@ def test_every_folder_has_its_arrows() -> None:
 
 def test_a_docstring_makes_sense_alone() -> None:
     """Who reads "The same for a view" in an editor's pop-up has not read the function above."""
-    leaning = [name_of(module) for module in modules() if '"""The same' in module.read_text("utf-8")]
+    leaning = [
+        name_of(module) for module in modules() if '"""The same' in module.read_text("utf-8")
+    ]
     assert leaning == []
 
 
