@@ -23,7 +23,7 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" $(ARGS)
 
-test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: the loop of an edit
+test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg

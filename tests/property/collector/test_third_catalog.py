@@ -7,6 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pyarrow as pa
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -105,4 +106,4 @@ class FolderMachine(RuleBasedStateMachine):
 
 
 FolderMachine.TestCase.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)
-TestFolder = FolderMachine.TestCase
+TestFolder = pytest.mark.slow(FolderMachine.TestCase)
