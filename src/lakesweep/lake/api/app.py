@@ -115,9 +115,10 @@ class _Dispatch:
             await self._rest(scope, receive, send)
 
     def _is_s3(self, scope: Scope) -> bool:
-        if find_header(scope, b"authorization").startswith(("AWS4-HMAC-SHA256", "AWS ")):
+        presented = find_header(scope, b"authorization") or ""
+        if presented.startswith(("AWS4-HMAC-SHA256", "AWS ")):
             return True
-        named = find_header(scope, b"host").lower()
+        named = (find_header(scope, b"host") or "").lower()
         host = named.rpartition(":")[0] or named
         for domain in self._domains:
             if host == domain or host.endswith("." + domain):

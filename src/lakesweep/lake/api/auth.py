@@ -114,7 +114,7 @@ class RequireCredentials:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse with 401, or leave the credentials in the scope and pass on."""
         if scope["type"] == "http" and (scope["method"], scope["path"]) not in OPEN_ENDPOINTS:
-            presented = find_header(scope, b"authorization")
+            presented = find_header(scope, b"authorization") or ""
             credentials = await self._authenticator.authenticate(presented)
             if credentials is None:
                 await unauthorized()(scope, receive, send)
@@ -125,13 +125,13 @@ class RequireCredentials:
         await self._app(scope, receive, send)
 
 
-def find_header(scope: Scope, name: bytes) -> str:
-    """The first header of a name in lower case, as servers hand names over; empty when there is none."""
+def find_header(scope: Scope, name: bytes) -> str | None:
+    """The first header of a name in lower case, as servers hand names over."""
     for found, value in scope["headers"]:
         if found == name:
             text: str = value.decode("latin-1")
             return text
-    return ""
+    return None
 
 
 def tell_known(scope: Scope) -> None:

@@ -10,10 +10,23 @@ from starlette.responses import JSONResponse, Response
 
 from lakesweep.storage import SignedUrl
 
-__all__ = ["error_reply", "header_text", "json_reply", "no_content", "redirect_reply"]
+__all__ = ["RawReply", "error_reply", "header_text", "json_reply", "no_content", "redirect_reply"]
 
 # Types and checksums may come from JSON or another server's commit; a line break in a header would begin another one.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class RawReply(Response):
+    """Bytes with headers that say all about them; nothing is added."""
+
+    def __init__(self, body: bytes, status: int, headers: Mapping[str, str]) -> None:
+        self.body = body
+        self.status_code = status
+        self.background = None
+        self.raw_headers = [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in headers.items()
+        ]
 
 
 def json_reply(

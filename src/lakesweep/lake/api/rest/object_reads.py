@@ -10,9 +10,10 @@ from functools import partial
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
+from lakesweep.lake.api.auth import find_header
 from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
 from lakesweep.lake.api.lanes import Lanes
-from lakesweep.lake.api.replies import header_text, json_reply, redirect_reply
+from lakesweep.lake.api.replies import RawReply, header_text, json_reply, redirect_reply
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageQuery, PathQuery
 from lakesweep.lake.api.rest.listed_rows import render_rows
 from lakesweep.lake.api.rest.quick_routes import QuickRequest, quick_route
@@ -48,7 +49,7 @@ async def get_object(request: QuickRequest) -> Response:
     asked = _asked_range(request)
     lake, path = request.api.lake, request.text("path")
     repository_id, ref = request.place("repository"), request.place("ref")
-    known = request.headers.get("if-none-match")
+    known = find_header(request.scope, b"if-none-match")
 
     def open_object() -> Response:
         repository = lake.repositories.get(repository_id)
@@ -168,7 +169,7 @@ def _content_reply(content: ObjectContent, lanes: Lanes) -> Response:
     status = 206 if content.is_partial else 200
     if content.length <= FIRST_PIECE_BYTES:
         # Read here, in one go: an error can still become an honest reply, and small objects save a thread hop.
-        return Response(b"".join(content.chunks), status, headers)
+        return RawReply(b"".join(content.chunks), status, headers)
     return StreamingResponse(_pieces(content.chunks, lanes), status, headers)
 
 
@@ -178,7 +179,7 @@ async def _pieces(chunks: Iterator[bytes], lanes: Lanes) -> AsyncIterator[bytes]
 
 
 def _asked_range(request: Request) -> ByteRange | None:
-    header = request.headers.get("range")
+    header = find_header(request.scope, b"range")
     return parse_range(header) if header is not None else None
 
 
