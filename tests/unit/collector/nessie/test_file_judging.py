@@ -18,7 +18,7 @@ from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
 from lakesweep.collector.nessie.plan import save_plan
-from lakesweep.collector.nessie.protection import FolderIndex
+from lakesweep.collector.nessie.protection import DROPPED_TABLE, FolderIndex
 from lakesweep.collector.nessie.references import NamedFiles, ReferenceItem, read_references
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.phases import Phases
@@ -89,6 +89,14 @@ def test_a_file_without_a_time_is_young(
     context = make_context()
     judged = judge(context, listed(context, a=written_at))
     assert {v for v, tally in judged.tallies.items() if tally.objects} == {verdict}
+
+
+def test_a_file_of_a_dropped_table_stays(make_context: Callable[..., NessieContext]) -> None:
+    """It may lie below a table that was made anew in its place, where other old files go."""
+    context = make_context()
+    judged = judge(context, listed(context, a=CUTOFF, b=CUTOFF), NamedFiles("d", (A,), PROTECTING))
+    assert judged.protections[DROPPED_TABLE].examples == (A,)
+    assert judged.garbage_tally.objects == 1
 
 
 def test_a_dead_canary_ends_the_run(make_context: Callable[..., NessieContext]) -> None:
