@@ -33,6 +33,12 @@ from scenario import (
 
 ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AKIABENCHONLY0000000", "bench-only-secret"
 _GC = "_lakefs/retention/gc/"
+_REPOSITORY: dict[str, object] = {
+    "id": REPOSITORY,
+    "storage_namespace": NAMESPACE,
+    "default_branch": "main",
+    "creation_date": 1_700_000_000,
+}
 
 
 @dataclass(slots=True)
@@ -100,6 +106,8 @@ class ScenarioServer:
                 )
             case "GET", ["config", "garbage-collection"]:
                 return _json({"grace_period": 86_400})
+            case "GET", ["repositories"]:
+                return _page([_REPOSITORY])
             case _, ["repositories", name, *rest] if name == REPOSITORY:
                 return self._repository(request, rest)
         return _json({"message": "not found"}, 404)
@@ -107,17 +115,12 @@ class ScenarioServer:
     def _repository(self, request: Request, parts: list[str]) -> Response:
         match request.method, parts:
             case "GET", []:
-                return _json(
-                    {
-                        "id": REPOSITORY,
-                        "storage_namespace": NAMESPACE,
-                        "default_branch": "main",
-                        "creation_date": 1_700_000_000,
-                    }
-                )
+                return _json(_REPOSITORY)
             case "GET", ["branches"]:
                 refs = [{"id": b.id, "commit_id": b.commit_id} for b in self.built.branches]
                 return _page(refs)
+            case "GET", ["branches", "main", "diff"]:
+                return _page([])  # canaries come from commits: what is staged has no paths here
             case "GET", ["settings", "gc_rules"]:
                 return _json({"default_retention_days": RETENTION_DAYS, "branches": None})
             case "PUT", ["refs", "dump"]:
@@ -128,7 +131,7 @@ class ScenarioServer:
                 return self._prepare_commits()
             case "POST", ["gc", "prepare_uncommited"]:
                 return self._prepare_uncommitted()
-            case "GET", ["refs", "main", "objects", "ls"]:
+            case "GET", ["refs", "main" | "main@", "objects", "ls"]:
                 return self._list(request)
             case "GET", ["refs", "main" | "main@", "objects", "stat"]:
                 return self._stat(request.query["path"])

@@ -186,6 +186,24 @@ def test_what_catalogs_share_knows_none_of_them() -> None:
     assert against == []
 
 
+def test_executors_load_no_client_of_a_catalog() -> None:
+    """Every task would load it again: half a second of each worker."""
+    work = [
+        *(
+            f"lakefs.{m}"
+            for m in ("rows", "list_prefixes", "dating", "deletion", "reupload_lookups")
+        ),
+        *(f"nessie.{m}" for m in ("rows", "list_folders", "metadata", "deletion", "folder_sums")),
+        *("judge.columns", "ledger.deleting", "copies.copier", "copies.order_rows"),
+    ]
+    imports = ", ".join(f"lakesweep.collector.{module}" for module in work)
+    program = (
+        f"import sys, {imports}; print(*{{'httpx', 'pydantic', 'sqlalchemy'}} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_every_file_of_the_collector_is_on_the_map() -> None:
     """ARCHITECTURE.md has a word on each."""
     said = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")

@@ -22,7 +22,6 @@ from lakesweep.collector.judge.references import (
     event_order,
 )
 from lakesweep.collector.lakefs.candidates import Candidate, SavedFile, read_candidates
-from lakesweep.collector.lakefs.judging import AddressRows
 from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import (
     AddressList,
@@ -30,6 +29,7 @@ from lakesweep.collector.lakefs.references import (
     Reference,
     read_references,
 )
+from lakesweep.collector.lakefs.rows import AddressRows
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
 
 import pyarrow as pa
 
 from lakesweep.collector.copies.lookups import look_up
 from lakesweep.collector.judge.suspects import Suspects
-from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.parts import PARTS, Part, parts_told, written_parts
+from lakesweep.collector.parts import PARTS, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import is_old_enough
-from lakesweep.domain.verdicts import Tally
-from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import StorageError, UnsafeToSweepError
+from lakesweep.errors import StorageError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.storage import Crew
@@ -37,44 +32,6 @@ DATED_SCHEMA = pa.schema(
         pa.field("suspects", pa.binary()),  # these rows, as Suspects; of the old alone
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Dated:
-    """Rows that came without an age, by what the store says of them: how many, in which parts, and the old as suspects."""
-
-    tallies: dict[str, Tally]
-    parts: dict[str, list[Part]]
-    suspects: Suspects
-
-    @property
-    def old(self) -> list[Part]:
-        """What may go, held by expired commits or not."""
-        return [*self.parts[OLD], *self.parts[EXPIRED]]
-
-
-def ask_ages(context: RunContext, undated: Sequence[Part], cutoff: datetime, folder: str) -> Dated:
-    """Ask the store for the age of every row; those that are gone drop out."""
-    tallies = {verdict: Tally() for verdict in DATED_VERDICTS}
-    parts: dict[str, list[Part]] = {verdict: [] for verdict in DATED_VERDICTS}
-    if not undated:
-        return Dated(tallies, parts, Suspects())
-    scatter = Scatter(
-        [part.key for part in undated],
-        partial(date_parts, context.target, folder, cutoff),
-        DATED_SCHEMA,
-        tasks_for(len(undated), context.engine.slots, at_most=context.parallelism.partitions),
-    )
-    rows = context.engine.collect(scatter).to_pylist()
-    for row in rows:
-        tallies[row["verdict"]] += Tally(row["objects"], row["bytes"])
-        parts[row["verdict"]] += parts_told(row["written"])
-    if sum(tally.objects for tally in tallies.values()) != sum(part.rows for part in undated):
-        raise UnsafeToSweepError(
-            f"Candidates of {context.name} were lost while their age was looked up. Nothing more was deleted. Run again.",
-            kind="not-conserved",
-        )
-    return Dated(tallies, parts, Suspects.union(row["suspects"] for row in rows))
 
 
 def date_parts(

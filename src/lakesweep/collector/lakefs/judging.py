@@ -8,12 +8,8 @@ from datetime import datetime
 from functools import partial
 from itertools import chain
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList
-from lakesweep.collector.judge.columns import Judge, KeyRows, Mask
+from lakesweep.collector.judge.columns import Judge
 from lakesweep.collector.judge.meeting import (
     Canaries,
     CandidateSide,
@@ -23,8 +19,6 @@ from lakesweep.collector.judge.meeting import (
 )
 from lakesweep.collector.judge.references import CANARY
 from lakesweep.collector.judge.suspects import MOST_SUSPECTS
-from lakesweep.collector.lakefs import candidates as cand
-from lakesweep.collector.lakefs import references as refs
 from lakesweep.collector.lakefs.candidates import Candidate, read_candidates
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.references import (
@@ -33,56 +27,13 @@ from lakesweep.collector.lakefs.references import (
     Reference,
     read_references,
 )
+from lakesweep.collector.lakefs.rows import AT_ROOT, AddressRows
 from lakesweep.collector.target import Target
-from lakesweep.domain.addresses import (
-    ROOT_CANDIDATE_PATTERN,
-    ProtectedReason,
-    candidate_pattern,
-)
 from lakesweep.domain.commits import RangeId
-from lakesweep.domain.verdicts import Source
-from lakesweep.formats.tables import MARK_SCHEMA
 
 # Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
 _COST_OF_A_FILE = 1_000
 _ENTRIES_OF_A_LIST = 100_000
-_NOT_LAKEFS = "not a name that lakeFS gives to data"
-_AT_ROOT = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
-
-
-@dataclass(frozen=True, slots=True)
-class AddressRows(KeyRows):
-    """Rows of addresses in the namespace. `root_names`: whether the repository's commits hold some at its root."""
-
-    root_names: bool = False
-    schema = cand.ROW_SCHEMA
-    reference_counts = refs.COUNTS_SCHEMA
-    candidate_counts = cand.COUNTS_SCHEMA
-
-    def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
-        """Only what has the shape of a name that lakeFS gives may go, whatever a plan says."""
-        addresses = rows.column("address").combine_chunks()
-        may_go = pc.match_substring_regex(addresses, candidate_pattern(root_names=self.root_names))
-        if pc.all(may_go).as_py():
-            return pa.repeat(pa.scalar("", pa.string()), len(addresses))
-        is_root = pc.match_substring_regex(addresses, ROOT_CANDIDATE_PATTERN)
-        return pc.if_else(may_go, "", pc.if_else(is_root, _AT_ROOT, _NOT_LAKEFS))
-
-    def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
-        return pa.Table.from_arrays(
-            [
-                rows.column("address"),
-                rows.column("size_bytes"),
-                # Only a listing knows when the object was written; an entry's own time is its author's word.
-                pc.if_else(
-                    pc.equal(rows.column("source"), int(Source.COMMITTED)),
-                    pa.scalar(None, pa.timestamp("us", tz="UTC")),
-                    rows.column("last_modified"),
-                ),
-                pa.array(np.where(is_expired, "expired", "unreferenced"), pa.string()),
-            ],
-            schema=MARK_SCHEMA,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +67,7 @@ class RepositoryJudged(Judged):
     @property
     def foreign_at_root(self) -> tuple[str, ...]:
         """A few names at the root that are protected because no commit holds such."""
-        found = self.protections.get(_AT_ROOT)
+        found = self.protections.get(AT_ROOT)
         return found.examples if found is not None else ()
 
 

@@ -11,9 +11,9 @@ from lakesweep.collector.judge.meeting import Canaries
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
+from lakesweep.collector.lakefs.ages import ask_ages
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.dating import ask_ages
 from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge, judge_candidates
 from lakesweep.collector.lakefs.listing import ListedObjects, list_namespace
 from lakesweep.collector.lakefs.live import LiveRead

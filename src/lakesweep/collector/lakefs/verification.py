@@ -11,14 +11,14 @@ from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.collector.catalog import Authorised
 from lakesweep.collector.judge.candidates import CandidatePart, planned_parts
 from lakesweep.collector.lakefs import dating
+from lakesweep.collector.lakefs.ages import ask_ages
 from lakesweep.collector.lakefs.canaries import (
     judged_canaries,
     refuse_unread_heads,
     take_canaries,
 )
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.dating import ask_ages
-from lakesweep.collector.lakefs.judging import AddressRows, address_judge, judge_candidates
+from lakesweep.collector.lakefs.judging import address_judge, judge_candidates
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
@@ -29,6 +29,7 @@ from lakesweep.collector.lakefs.reuploads import (
     find_reuploads,
     split_garbage,
 )
+from lakesweep.collector.lakefs.rows import AddressRows
 from lakesweep.collector.lakefs.saved import event_files, load_range_index, save_range_index
 from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan

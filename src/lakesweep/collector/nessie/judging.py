@@ -9,11 +9,10 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakesweep.collector.judge.account import doubt
 from lakesweep.collector.judge.candidates import CandidatePart
-from lakesweep.collector.judge.columns import Judge, Mask
+from lakesweep.collector.judge.columns import Judge
 from lakesweep.collector.judge.meeting import (
     Canaries,
     CandidateSide,
@@ -22,25 +21,22 @@ from lakesweep.collector.judge.meeting import (
     judge_all,
 )
 from lakesweep.collector.judge.references import CANARY, PROTECTING
-from lakesweep.collector.nessie import candidates as cand
-from lakesweep.collector.nessie import references as refs
 from lakesweep.collector.nessie.candidates import read_candidates
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
 from lakesweep.collector.nessie.manifest_hashes import PackIndex, load_index, save_index
 from lakesweep.collector.nessie.places import Unreadable
-from lakesweep.collector.nessie.protection import DROPPED_TABLE, FolderIndex
+from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.nessie.references import (
     ManifestItem,
     NamedFiles,
     ReferenceItem,
     read_references,
 )
+from lakesweep.collector.nessie.rows import FileRows
 from lakesweep.collector.target import Target
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.file_hashes import hash_files
-from lakesweep.formats.hashing import hash_addresses
 
 # Opening a manifest takes as long as reading so many entries; one whose length nobody tells has about so many.
 _COST_OF_A_FILE = 200
@@ -48,32 +44,6 @@ _ENTRIES_OF_A_MANIFEST = 1_000
 _SECONDS_PER_MANIFEST = 3e-4
 # Rows tell times in whole microseconds.
 _TICK = timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """Rows of files, by their URIs. They meet references by the hash of their folded name: two names that fold to one
-    can only make garbage look live."""
-
-    schema = cand.ROW_SCHEMA
-    reference_counts = refs.COUNTS_SCHEMA
-    candidate_counts = cand.COUNTS_SCHEMA
-    name = "uri"
-
-    def hashes(self, rows: pa.Table) -> Hashes:
-        hashes: Hashes = rows.column("hash").to_numpy()
-        return hashes
-
-    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        """By the exact name: base locations may overlap in ways that their names do not show."""
-        return hash_addresses(rows.column("uri").combine_chunks())
-
-    def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
-        words = rows.column("protection").combine_chunks()
-        return pc.if_else(pa.array(is_held), pa.scalar(DROPPED_TABLE), words)
-
-    def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
-        return rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
