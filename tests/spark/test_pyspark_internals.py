@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
+# Three JVMs from nothing take a minute, which `make test` does not have; the unit tests take each name away, too.
+pytestmark = [pytest.mark.spark, pytest.mark.real, pytest.mark.timeout(200)]
 
 # A name is gone from Spark's side when ours is spelled otherwise. Two tasks, so that workers are forked.
 PROGRAM = """
