@@ -9,7 +9,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs clean
+.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,10 @@ bench-full: setup  ## the same at full size; long
 
 docs: setup  ## write docs/reference from the commands' own help
 	$(BIN)/python tools/make_docs.py
+
+wheel: setup  ## dist/lakesweep-….whl, the package that pip installs
+	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls dist/*.whl
 
 clean:  ## remove what make made here; built servers stay in the cache folder
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist artifacts

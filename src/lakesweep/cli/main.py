@@ -16,6 +16,7 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from lakesweep.cli.backup import backup
+from lakesweep.cli.completion import completion
 from lakesweep.cli.config import config_app
 from lakesweep.cli.demo import demo
 from lakesweep.cli.doctor import doctor
@@ -71,6 +72,7 @@ app.command("doctor")(doctor)
 app.add_typer(nessie_app, name="nessie")
 app.add_typer(config_app, name="config")
 app.command("job")(job)
+app.command("completion")(completion)
 app.command("version")(show_version)
 
 # Typer shows one of its errors for a wrong command line and hides the base of them all.
@@ -90,9 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Modules and live sets stay: looking for cycles in them at Python's usual pace takes a tenth of a short run.
     set_threshold(*_COLLECTION_PACE)
     configure_logging()
-    if (
-        "_LAKESWEEP_COMPLETE" in os.environ
-    ):  # asked by the script that `nessie completion-script` writes
+    if "_LAKESWEEP_COMPLETE" in os.environ:  # asked by the script that `completion` prints
         completion_init()
     _leave(run(list(sys.argv[1:] if arguments is None else arguments)))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+from lakesweep.cli.completion import script_for
 from lakesweep.cli.nessie.options import Version
 from lakesweep.errors import ConfigError
 
@@ -23,12 +23,9 @@ def completion_script(
     version: Version = False,
 ) -> None:
     """Write a script that lets bash complete the words of all lakesweep commands."""
-    script = get_completion_script(
-        prog_name="lakesweep", complete_var="_LAKESWEEP_COMPLETE", shell="bash"
-    )
     try:
         with output_file.open("x", encoding="utf-8") as file:
-            file.write(script + "\n")
+            file.write(script_for("bash") + "\n")
     except OSError as error:
         raise ConfigError(
             f"The completion script can't be written to {output_file}: {error.strerror}. Nothing was written. "
