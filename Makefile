@@ -4,6 +4,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 QUICK := "not real and not spark and not slow"
+# Two processes, each with the tests of whole files: a third would need a third SparkSession.
+PARALLEL := -n 2 --dist loadfile
 export PYTHON
 # Where this is set, as in many containers, every Python that a test starts compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
@@ -21,7 +23,7 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 	@$(BIN)/lakesweep demo
 
 test: setup  ## every test that needs no server from outside Python
-	$(BIN)/pytest -m "not real" $(ARGS)
+	$(BIN)/pytest -m "not real" $(PARALLEL) $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -70,6 +71,13 @@ def _commands_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", lambda app: built(app, *app.registered_commands))
         yield
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder with so short a name that a socket in it has a name that systems allow."""
+    with tempfile.TemporaryDirectory(prefix="lakesweep-test-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True)

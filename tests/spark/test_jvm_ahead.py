@@ -56,7 +56,7 @@ def words_of(process: psutil.Process) -> list[str]:
         return []
 
 
-def test_a_session_takes_the_jvm_that_is_there(tmp_path: Path) -> None:
+def test_a_session_takes_the_jvm_that_is_there(short_folder: Path) -> None:
     """One JVM for both, which goes when the program does; nothing of it is on stdout, no warning of Java's, and no file stays."""
     done = run(
         """
@@ -70,7 +70,7 @@ assert session.range(4).count() == 4, "it is there for as long as it is needed"
 [jvm] = jvms()
 print(jvm in before, jvm)
 """,
-        tmp_path,
+        short_folder,
     )
     assert done.returncode == 0, done.stderr
     is_same, pid = done.stdout.split()
@@ -78,8 +78,8 @@ print(jvm in before, jvm)
     assert "incubator" not in done.stderr
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int(pid)).wait(30)
-    assert not left_over(tmp_path)
-    assert not [path.name for path in tmp_path.glob("lakesweep-jvm-*")]
+    assert not left_over(short_folder)
+    assert not [path.name for path in short_folder.glob("lakesweep-jvm-*")]
 
 
 PARENTS = """
@@ -94,7 +94,7 @@ def parent_of_worker(session):
 """
 
 
-def test_workers_are_forked_from_the_process_that_was_started_ahead(tmp_path: Path) -> None:
+def test_workers_are_forked_from_the_process_that_was_started_ahead(short_folder: Path) -> None:
     """It has loaded by the time that Spark asks for a worker, and goes when Spark does."""
     done = run(
         PARENTS
@@ -107,14 +107,14 @@ with jvm_ahead("local[1]", {}):
 assert parent_of_worker(session) == ahead.pid
 print(ahead.pid)
 """,
-        tmp_path,
+        short_folder,
     )
     assert done.returncode == 0, done.stderr
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(int(done.stdout)).wait(30)
 
 
-def test_if_the_process_ahead_has_died_workers_come_from_another(tmp_path: Path) -> None:
+def test_if_the_process_ahead_has_died_workers_come_from_another(short_folder: Path) -> None:
     """It only saves time."""
     done = run(
         PARENTS
@@ -127,12 +127,12 @@ with jvm_ahead("local[1]", {}):
     session = build_session(master="local[1]")
 assert parent_of_worker(session) != ahead.pid
 """,
-        tmp_path,
+        short_folder,
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_a_session_with_other_settings_starts_its_own(tmp_path: Path) -> None:
+def test_a_session_with_other_settings_starts_its_own(short_folder: Path) -> None:
     """Settings of the JVM can't be changed once it runs."""
     done = run(
         """
@@ -145,12 +145,12 @@ with jvm_ahead("local[1]", {}):
 assert not set(before) & set(started()), "the first was of no use to anybody"
 print(len(jvms()))
 """,
-        tmp_path,
+        short_folder,
     )
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
-def test_a_jvm_that_nobody_takes_is_ended(tmp_path: Path) -> None:
+def test_a_jvm_that_nobody_takes_is_ended(short_folder: Path) -> None:
     """A command that is refused leaves no JVM and no file behind, and does not wait for it."""
     done = run(
         """
@@ -162,14 +162,14 @@ try:
 except ValueError:
     print(started())
 """,
-        tmp_path,
+        short_folder,
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
-    assert not left_over(tmp_path)
-    assert not list(tmp_path.glob("lakesweep-jvm-*"))
+    assert not left_over(short_folder)
+    assert not list(short_folder.glob("lakesweep-jvm-*"))
 
 
-def test_a_jvm_that_dies_is_told_by_pyspark(tmp_path: Path) -> None:
+def test_a_jvm_that_dies_is_told_by_pyspark(short_folder: Path) -> None:
     """Wrong options are refused by the JVM itself; what it says is on stderr."""
     done = run(
         """
@@ -179,16 +179,16 @@ with jvm_ahead("local[1]", wrong):
     from lakesweep.engine.session import build_session
     build_session(master="local[1]", conf=wrong)
 """,
-        tmp_path,
+        short_folder,
     )
     assert done.returncode == 1
     assert done.stdout == ""
     assert "heap size" in done.stderr
     assert "JAVA_GATEWAY_EXITED" in done.stderr
-    assert not left_over(tmp_path)
+    assert not left_over(short_folder)
 
 
-def test_where_no_java_is_nothing_is_started_ahead(tmp_path: Path) -> None:
+def test_where_no_java_is_nothing_is_started_ahead(short_folder: Path) -> None:
     """Whoever needs Spark is told; a command that is refused before is not held up by it."""
     done = run(
         """
@@ -201,19 +201,19 @@ from lakesweep.engine.jvm import jvm_ahead
 with jvm_ahead("local[1]", {}):
     print(started())
 """,
-        tmp_path,
+        short_folder,
     )
     assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
-def test_an_archive_that_does_not_fit_is_passed_over_in_silence(tmp_path: Path) -> None:
+def test_an_archive_that_does_not_fit_is_passed_over_in_silence(short_folder: Path) -> None:
     """A JVM that finds other classes than the archive was made of says so on stdout, where results are."""
     archive = make_class_archive()
     assert archive is not None
     java = find_java_home() / "bin" / "java"
 
     def start(*words: str) -> str:
-        command = [str(java), *words, "-cp", str(tmp_path), "-version"]
+        command = [str(java), *words, "-cp", str(short_folder), "-version"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         return done.stdout
 

@@ -16,10 +16,10 @@ from lakesweep.engine.session_settings import WORKER_DAEMON
 
 
 def test_a_spark_that_can_not_be_started_leaves_no_process_and_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever needs it is told by pyspark, which tries once more."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(short_folder))
     workers: list[subprocess.Popen[bytes]] = []
     start = jvm._start_workers
 
@@ -30,9 +30,9 @@ def test_a_spark_that_can_not_be_started_leaves_no_process_and_no_file(
     monkeypatch.setattr(jvm, "_start_workers", noted)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     with pytest.raises(FileNotFoundError, match="spark-submit"):
-        jvm.AheadJvm(tmp_path / "no-spark", {DAEMON_SETTING: WORKER_DAEMON})
+        jvm.AheadJvm(short_folder / "no-spark", {DAEMON_SETTING: WORKER_DAEMON})
     assert [process.returncode is not None for process in workers] == [True]
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_folder.iterdir()) == []
 
 
 def test_a_jvm_that_never_tells_its_port_is_not_waited_for_for_ever(
