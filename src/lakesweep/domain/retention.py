@@ -29,7 +29,14 @@ from lakesweep.domain.durations import format_time
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import UnsafeToSweepError
 
-__all__ = ["RetainedBecause", "RetainedCommits", "RetentionCause", "retained_commits"]
+__all__ = [
+    "RetainedBecause",
+    "RetainedCommits",
+    "RetentionCause",
+    "assert_all_known",
+    "children_first",
+    "retained_commits",
+]
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _END = datetime.max.replace(tzinfo=UTC)
@@ -100,10 +107,10 @@ def retained_commits(
     Raises:
         UnsafeToSweepError: the graph lacks a commit that a branch, a move, a root or another commit names.
     """
-    order = _children_first(graph)
+    order = children_first(graph)
     moves = list(head_moves)
     kept = list(keep)
-    _assert_all_known(graph, heads, moves, kept)
+    assert_all_known(graph, heads, moves, kept)
     if rules is None:
         because = RetainedBecause(RetentionCause.NO_RULES)
         return RetainedCommits({commit.id: because for commit in order})
@@ -184,7 +191,7 @@ def _days_before(now: datetime, days: int) -> datetime:
         return _BEGINNING if days > 0 else _END
 
 
-def _children_first(graph: CommitGraph) -> list[Commit]:
+def children_first(graph: CommitGraph) -> list[Commit]:
     """The commits ordered so that each comes after all commits whose main parent it is.
 
     Generations would give the same order, but they are the server's word; the links are the truth.
@@ -213,12 +220,13 @@ def _children_first(graph: CommitGraph) -> list[Commit]:
     return order
 
 
-def _assert_all_known(
+def assert_all_known(
     graph: CommitGraph,
     heads: Sequence[BranchHead],
     moves: Sequence[HeadMove],
     kept: Sequence[CommitId],
 ) -> None:
+    """Refuse a graph that lacks a commit which a branch, a head move or a root names."""
     for head in heads:
         if head.commit_id not in graph:
             raise _incomplete(f"branch {head.id} points at {head.commit_id}")

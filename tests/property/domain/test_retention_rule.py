@@ -17,6 +17,7 @@ from lakesweep.domain.commits import (
     MetaRangeId,
 )
 from lakesweep.domain.retention import retained_commits
+from lakesweep.domain.retention_end import retention_ends
 from lakesweep.domain.rules import RetentionRules
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -120,3 +121,37 @@ def test_longer_retention_never_drops_a_commit(history, more_days):
     assert shorter <= retained_commits(graph, heads, longer_rules, NOW, moves, keep).ids
     later = NOW + DAY * more_days
     assert retained_commits(graph, heads, rules, later, moves, keep).ids <= shorter
+
+
+MOMENT = timedelta(microseconds=1)
+
+
+@given(histories())
+def test_every_commit_is_retained_until_the_instant_named_for_it_and_not_from_then_on(history):
+    """The end of a commit's retention is exact: just before it the rule retains the commit, at it the rule does not."""
+    commits, heads, rules, moves, keep = history
+    graph = CommitGraph(commits)
+    ends = retention_ends(graph, heads, rules, moves, keep)
+    assert set(ends) == {commit.id for commit in commits}
+    instants = {end.at for end in ends.values() if end.at is not None} | {NOW}
+    for now in sorted(instants | {instant - MOMENT for instant in instants}):
+        retained = retained_commits(graph, heads, rules, now, moves, keep)
+        assert {name for name, end in ends.items() if end.is_retained(now)} == retained.ids
+
+
+@given(histories(), st.sampled_from([2**31 - 1, -(2**31), 800_000]))
+def test_enormous_days_end_when_the_rule_says(history, days):
+    """A number of days beyond the calendar means for ever, or never, in both rules."""
+    commits, heads, _, moves, keep = history
+    graph, rules = CommitGraph(commits), RetentionRules(days)
+    ends = retention_ends(graph, heads, rules, moves, keep)
+    for now in (NOW, NOW + DAY * 799_999, NOW + DAY * 800_001):
+        retained = retained_commits(graph, heads, rules, now, moves, keep)
+        assert {name for name, end in ends.items() if end.is_retained(now)} == retained.ids
+
+
+def test_without_rules_no_retention_ends():
+    """A repository without rules keeps every commit for ever."""
+    commit = Commit(CommitId("a"), "", "", NOW, MetaRangeId(""), ())
+    ends = retention_ends(CommitGraph([commit]), [], None)
+    assert ends[commit.id].at is None
