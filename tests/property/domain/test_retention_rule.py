@@ -16,9 +16,11 @@ from lakesweep.domain.commits import (
     HeadMove,
     MetaRangeId,
 )
+from lakesweep.domain.least_days import least_days, least_days_on_branch
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.retention_end import retention_ends
 from lakesweep.domain.rules import RetentionRules
+from lakesweep.domain.what_if import NEVER_KEPT
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -155,3 +157,62 @@ def test_without_rules_no_retention_ends():
     commit = Commit(CommitId("a"), "", "", NOW, MetaRangeId(""), ())
     ends = retention_ends(CommitGraph([commit]), [], None)
     assert ends[commit.id].at is None
+
+
+@given(histories(), st.integers(0, 14))
+def test_the_least_days_retain_a_commit_and_fewer_do_not(history, days):
+    """With one number of days for everything, `retained_commits` has exactly those that need no more."""
+    commits, heads, _, moves, keep = history
+    graph = CommitGraph(commits)
+    least = least_days(graph, heads, NOW, moves, keep)
+    retained = retained_commits(graph, heads, RetentionRules(days), NOW, moves, keep)
+    assert {name for name, found in least.items() if found.days <= days} == retained.ids
+    # Between whole days of the history, too.
+    later = NOW + timedelta(hours=7)
+    least = least_days(graph, heads, later, moves, keep)
+    retained = retained_commits(graph, heads, RetentionRules(days), later, moves, keep)
+    assert {name for name, found in least.items() if found.days <= days} == retained.ids
+
+
+@given(histories(), st.sampled_from(BRANCHES), st.integers(0, 14), st.booleans())
+def test_the_least_days_of_one_branch_leave_the_other_rules_alone(history, branch, days, has_rules):
+    """`retained_commits` with only this branch's days changed has exactly those that need no more of them."""
+    commits, heads, rules, moves, keep = history
+    graph = CommitGraph(commits)
+    least = least_days_on_branch(
+        graph, heads, rules if has_rules else None, branch, NOW, moves, keep
+    )
+    others = rules if has_rules else RetentionRules(2**31 - 1)
+    changed = RetentionRules(
+        others.default_retention_days, {**others.branch_retention_days, branch: days}
+    )
+    retained = retained_commits(graph, heads, changed, NOW, moves, keep)
+    assert {name for name, least_of in least.items() if least_of <= days} == retained.ids
+
+
+def test_a_commit_superseded_before_all_time_is_kept_by_no_days():
+    """A commit without a date is as old as the calendar, and no number of days leads to before that."""
+    first = Commit(CommitId("a"), "", "", NOW, MetaRangeId(""), ())
+    second = Commit(
+        CommitId("b"), "", "", datetime.min.replace(tzinfo=UTC), MetaRangeId(""), (first.id,)
+    )
+    graph, heads = CommitGraph([first, second]), [BranchHead(BRANCHES[0], second.id)]
+    assert least_days(graph, heads, NOW)[first.id].days == NEVER_KEPT
+    assert first.id not in retained_commits(graph, heads, RetentionRules(2**31 - 1), NOW)
+
+
+def test_the_branch_that_pointed_at_a_commit_last_owns_it():
+    """A head belongs to the first branch that has it, what it superseded to the same one, a leaf on no branch to none."""
+    first = Commit(CommitId("a"), "", "", NOW - 9 * DAY, MetaRangeId(""), ())
+    on_dev = Commit(CommitId("b"), "", "", NOW - 3 * DAY, MetaRangeId(""), (first.id,))
+    on_main = Commit(CommitId("c"), "", "", NOW - 5 * DAY, MetaRangeId(""), (first.id,))
+    lost = Commit(CommitId("d"), "", "", NOW - 8 * DAY, MetaRangeId(""), (first.id,))
+    main, dev, _ = BRANCHES
+    heads = [BranchHead(main, on_main.id), BranchHead(dev, on_dev.id)]
+    least = least_days(CommitGraph([first, on_dev, on_main, lost]), heads, NOW)
+    assert {name: (found.days, found.branch_id) for name, found in least.items()} == {
+        first.id: (4, dev),
+        on_dev.id: (0, dev),
+        on_main.id: (0, main),
+        lost.id: (9, None),
+    }
