@@ -59,6 +59,9 @@ HOMES = {
     "cramjam": {"formats"},
     "httpx": {"catalogs", "lakesweep_testing"},
     "cryptography": {"lake"},
+    "jinja2": {"report"},
+    "markupsafe": {"report"},
+    "resvg_py": {"report"},
     "fastapi": {"lake"},
     "starlette": {"lake"},
     "uvicorn": {"lake"},
@@ -215,7 +218,7 @@ def test_reports_see_run_records_only() -> None:
     """Text, JSON and pages all come from the same record."""
     seen = {
         name
-        for module in (SOURCE / "report").glob("*.py")
+        for module in (SOURCE / "report").rglob("*.py")
         for name, _ in imported_names(module)
         if name.startswith("lakesweep.collector")
     }

@@ -34,6 +34,7 @@ class Phases:
         self._bars = bars or SilentProgress()
         self._level = logging.INFO if bars is None else logging.DEBUG
         self._bar: Bar | None = None
+        self._zero = time.monotonic()
         self.done: list[Phase] = []
         self.saved_record: RunRecord | None = None
 
@@ -53,7 +54,7 @@ class Phases:
                 self._bar = outer
             bar.items, bar.total, bar.unit = step.items, None, unit
         seconds = time.monotonic() - start
-        self.done.append(Phase(name, round(seconds, 3), step.items))
+        self.done.append(Phase(name, round(seconds, 3), step.items, round(start - self._zero, 3)))
         logger.log(
             self._level,
             "repo#%s %s: %s (%.1f s)",

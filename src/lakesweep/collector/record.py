@@ -52,11 +52,15 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A step of a run, how long it took, and how many things it handled."""
+    """A step of a run, how long it took, and how many things it handled.
+
+    `began` counts seconds from the start of the run; older records do not tell it.
+    """
 
     name: str
     seconds: float
     items: int
+    began: float | None = None
 
 
 def _zeros() -> dict[str, int]:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
-from lakesweep.domain.durations import format_duration, format_time
+from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.domain.durations import format_duration
 from lakesweep.progress import human_bytes
+from lakesweep.report.accounts import Account, Line, accounts, whole_seconds
 
-__all__ = ["STATUS_WORDS", "details", "head", "run_text", "runs_table", "tree", "whole_seconds"]
+__all__ = [
+    "STATUS_WORDS",
+    "details",
+    "freed_text",
+    "head",
+    "min_age_text",
+    "rules_text",
+    "run_text",
+    "runs_table",
+    "tree",
+]
 
 _MOST_EXAMPLES = 5
 
 
 def run_text(record: RunRecord) -> str:
     """The whole record for a person."""
-    parts = [_head(record), *_numbers(record), *details(record), *_next(record)]
+    parts = [_head(record), *map(tree, accounts(record)), *details(record), *_next(record)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -34,14 +45,14 @@ def runs_table(records: Sequence[RunRecord]) -> list[tuple[str, ...]]:
                 record.status.value,
                 f"{record.objects['garbage']:,}",
                 f"{record.objects['deleted']:,}",
-                _freed(record),
+                freed_text(record),
             )
             for record in records
         ),
     ]
 
 
-def _freed(record: RunRecord) -> str:
+def freed_text(record: RunRecord) -> str:
     """Bytes that a sweep freed; "?" where it deleted some and does not know what the store does with them."""
     is_unknown = record.finality.get("kept") == "unknown" or "freed" not in record.bytes
     if record.bytes["deleted"] and is_unknown:
@@ -58,10 +69,10 @@ def _head(record: RunRecord) -> str:
         ("run", record.run_id or "(none began)"),
         ("mark", record.mark_id),
         ("collected", record.what and f"{record.what}, {record.flow}"),
-        ("retention", record.rules and _rules(record)),
+        ("retention", record.rules and rules_text(record)),
         ("commits", (retained or expired) and f"{retained:,} retained, {expired:,} expired"),
         ("cut-off", cutoff and f"{whole_seconds(cutoff)}; what was written since is not touched"),
-        ("minimum age", _min_age(record)),
+        ("minimum age", min_age_text(record)),
         ("began", whole_seconds(record.started_at)),
         ("ended", record.finished_at and whole_seconds(record.finished_at)),
     )
@@ -91,90 +102,34 @@ def _status(record: RunRecord) -> str:
     return STATUS_WORDS[record.status] + kept
 
 
-def _min_age(record: RunRecord) -> str:
+def min_age_text(record: RunRecord) -> str:
+    """How old an object must be, and whether somebody lowered that; empty where it is not known."""
     if record.min_age_seconds is None:
         return ""
     lowered = ", LOWERED by --unsafe-min-age below what is safe" if record.min_age_lowered else ""
     return f"{format_duration(timedelta(seconds=record.min_age_seconds))}{lowered}"
 
 
-def _rules(record: RunRecord) -> str:
-    days = [f"{record.rules.get('default_retention_days')} days"]
-    days += [f"{b['branch_id']} {b['retention_days']}" for b in record.rules.get("branches", [])]
-    return ", ".join(days)
+def rules_text(record: RunRecord) -> str:
+    """Days kept by default, and those of branches."""
+    days = record.rules.get("default_retention_days")
+    found = [f"{days} day{'' if days == 1 else 's'}"]
+    found += [f"{b['branch_id']} {b['retention_days']}" for b in record.rules.get("branches", [])]
+    return ", ".join(found)
 
 
-def _numbers(record: RunRecord) -> Iterator[str]:
-    """One tree: what was listed, what of it is garbage and why, and what became of that."""
-    if record.flow in (BACKUP, RESTORE):
-        yield "\n".join(tree(record, "garbage", "named by the mark", _COPIED))
-        return
-    if record.objects["listed"]:
-        yield "\n".join(tree(record, "listed", "in the storage namespace", _LISTED))
-    if record.objects["garbage"]:
-        yield "\n".join(tree(record, "garbage", "why", _GARBAGE))
-        if _was_swept(record):
-            swept = (("deleted", _what_deleting_did(record)), *_SWEPT)
-            yield "\n".join(tree(record, "garbage", "what became of it", swept))
+def tree(account: Account) -> str:
+    """A sum and its parts, one on each line."""
+    rows = [_row(account.whole.name, account.whole)]
+    for number, part in enumerate(account.parts):
+        branch = "└ " if number == len(account.parts) - 1 else "├ "
+        rows.append(_row(branch + part.name.replace("_", " "), part))
+    return "\n".join(rows)
 
 
-_LISTED = (
-    ("live", "reached by a branch, a retained commit, an upload or a copy"),
-    ("young", "too young to be judged"),
-    ("protected", "not a name that lakeFS gives to data"),
-    ("undecided", "could not be looked up, and were kept"),
-    ("garbage", ""),
-)
-_GARBAGE = (
-    ("expired", "only in commits past their retention"),
-    ("unreferenced", "in no commit and on no branch"),
-)
-_SWEPT = (
-    ("already_gone", "gone before this sweep came to them"),
-    ("revived", "came back to life, and were kept"),
-    ("kept_undecided", "could not be looked up, and were kept"),
-    ("failed", "could not be deleted"),
-)
-_COPIED = (
-    ("copied", "and verified"),
-    ("already_there", "the same, from an earlier try"),
-    ("already_gone", "no longer in the namespace: nothing to save"),
-    ("failed", ""),
-)
-
-
-def _was_swept(record: RunRecord) -> bool:
-    if record.status in (RunStatus.SWEPT, RunStatus.PARTLY_SWEPT):
-        return True
-    return any(record.objects[name] for name in ("deleted", *(name for name, _ in _SWEPT)))
-
-
-def _what_deleting_did(record: RunRecord) -> str:
-    kept, said, until = (record.finality.get(name, "") for name in ("kept", "said", "until"))
-    if kept == "kept":
-        return f"not freed, kept by the store{f' until {until[:10]}' if until else ''}: {said}"
-    return {"not kept": "and freed", "unknown": f"not known whether freed: {said}"}.get(kept, "")
-
-
-def tree(
-    record: RunRecord,
-    whole: str,
-    what: str,
-    lines: Sequence[tuple[str, str]],
-    *,
-    are_sizes_known: bool = True,
-) -> Iterator[str]:
-    """A sum and its parts; parts of nothing are left out."""
-    yield _row(whole, record, whole, what, are_sizes_known)
-    shown = [(name, said) for name, said in lines if record.objects.get(name, 0)]
-    for number, (name, said) in enumerate(shown):
-        branch = "└ " if number == len(shown) - 1 else "├ "
-        yield _row(branch + name.replace("_", " "), record, name, said, are_sizes_known)
-
-
-def _row(label: str, record: RunRecord, name: str, said: str, is_size_known: bool) -> str:
-    size = human_bytes(record.bytes.get(name, 0)) if is_size_known else ""
-    return f"{label:<16}{record.objects[name]:>12,}  {size:>11}  {said}".rstrip()
+def _row(label: str, line: Line) -> str:
+    size = human_bytes(line.bytes) if line.is_sized else ""
+    return f"{label:<16}{line.objects:>12,}  {size:>11}  {line.said}".rstrip()
 
 
 def details(record: RunRecord) -> Iterator[str]:
@@ -203,8 +158,3 @@ def _next(record: RunRecord) -> Iterator[str]:
         yield f"mark folder {record.mark}\nnext        lakesweep sweep {name} --mark-id {mark}{flag}"
     elif record.status is RunStatus.PARTLY_SWEPT:
         yield f"next        lakesweep runs resume {name} {record.run_id}{flag}"
-
-
-def whole_seconds(time: datetime) -> str:
-    """A time as people read it."""
-    return format_time(time.replace(microsecond=0))

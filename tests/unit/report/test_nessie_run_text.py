@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lakesweep.collector.record import RunRecord, RunStatus
-from lakesweep.report.nessie_runs import DEFERRED_DELETES, nessie_run_text
+from lakesweep.report.accounts import DEFERRED_DELETES
+from lakesweep.report.nessie_runs import nessie_run_text
 
 AT = datetime(2026, 5, 1, 12, 0, 0, 123456, tzinfo=UTC)
 RECORD = RunRecord(

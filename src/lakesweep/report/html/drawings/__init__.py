@@ -1,0 +1,1 @@
+"""Drawings as SVG, written by hand: bars, treemap, curve, timeline and commit graph."""
