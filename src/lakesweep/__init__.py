@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakesweep.api import LoweredGuards, backup, collect, mark, restore, resume, sweep
+    from lakesweep.api import LoweredGuards, backup, collect, explain, mark, restore, resume, sweep
     from lakesweep.collector.record import RunRecord, RunStatus
     from lakesweep.errors import LakesweepError
 
@@ -16,6 +16,7 @@ __all__ = [
     "RunStatus",
     "backup",
     "collect",
+    "explain",
     "mark",
     "restore",
     "resume",

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
+from lakesweep.collector.lakefs.explain import DEFAULT_LIMIT, ExplainRequest, open_source
+from lakesweep.collector.lakefs.explain import explain as explain_objects
 from lakesweep.collector.lakefs.opening import (
     mark_request,
     named_mark,
@@ -34,10 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakesweep.collector.lakefs.context import RunContext
+    from lakesweep.collector.lakefs.explain import Explanations
     from lakesweep.collector.record import RunRecord
+    from lakesweep.engine.tasks import Engine
     from lakesweep.settings.values import Settings
 
-__all__ = ["LoweredGuards", "backup", "collect", "mark", "restore", "resume", "sweep"]
+__all__ = ["LoweredGuards", "backup", "collect", "explain", "mark", "restore", "resume", "sweep"]
 
 
 class Access(TypedDict, total=False):
@@ -62,6 +66,14 @@ class MarkOptions(Access, total=False):
     keep_ref: Sequence[str]
     keep_tags: bool
     now: str
+
+
+class ExplainOptions(Access, total=False):
+    """By which rules objects are judged, as a mark's options say them."""
+
+    min_age: str
+    keep_ref: Sequence[str]
+    keep_tags: bool
 
 
 class SweepOptions(Access, total=False):
@@ -183,6 +195,40 @@ def restore(
     )
 
 
+def explain(
+    repo: str,
+    *objects: str,
+    spark: SparkSession | None = None,
+    mark: str | None = None,
+    prefix: str = "",
+    limit: int = DEFAULT_LIMIT,
+    **options: Unpack[ExplainOptions],
+) -> Explanations:
+    """Say of objects why they are kept or go, and on which day. Nothing is written or deleted.
+
+    Objects are addresses, `PATH[@REF]` or `lakefs://repo/ref/path`, or those that a mark names. A session is needed for
+    hundreds of objects only; without one, all of them are looked for in this process.
+    """
+    settings = _settings(spark, options, ExplainOptions, None)
+    collect = settings.collect
+    request = ExplainRequest(
+        collect.keep_refs, collect.keep_tags, collect.min_age, mark, prefix, limit
+    )
+    with (
+        foreign_errors_as_ours("Nothing was written or deleted."),
+        open_source(settings, repo, _engine(spark)) as source,
+    ):
+        return explain_objects(source, objects, request)
+
+
+def _engine(spark: SparkSession | None) -> Engine | None:
+    if spark is None:
+        return None
+    from lakesweep.engine.spark import SparkEngine
+
+    return SparkEngine(spark)
+
+
 def _run(
     spark: SparkSession,
     repo: str,
@@ -194,18 +240,16 @@ def _run(
 
 
 def _settings(
-    spark: SparkSession,
+    spark: SparkSession | None,
     options: Access,
     known: type[Access],
     guards: LoweredGuards | None,
     region: str | None = None,
 ) -> Settings:
-    from lakesweep.engine.session import session_properties
-
     _refuse_unknown(options, known.__annotations__)
     lowered = {} if guards is None else {k: v for k, v in asdict(guards).items() if v is not None}
     flags = {**options, **lowered}
-    settings = load_settings(flags, spark_properties=session_properties(spark), region=region)
+    settings = load_settings(flags, spark_properties=_properties(spark), region=region)
     share, declared = settings.collect.max_delete_share, setting("max_delete_share")
     if declared.lowers_guard(share) and "max_delete_share" not in lowered:
         raise ConfigError(
@@ -214,6 +258,14 @@ def _settings(
             kind="lowers-a-guard",
         )
     return settings
+
+
+def _properties(spark: SparkSession | None) -> Mapping[str, str]:
+    if spark is None:
+        return {}
+    from lakesweep.engine.session import session_properties
+
+    return session_properties(spark)
 
 
 def _refuse_unknown(options: Access, known: Collection[str]) -> None:

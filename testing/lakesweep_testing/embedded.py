@@ -17,6 +17,7 @@ import httpx
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.explain import ExplainRequest, ExplainSource, explain
 from lakesweep.collector.lakefs.mark import mark
 from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
@@ -26,6 +27,7 @@ from lakesweep.collector.lease import NoLease
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SafetyMargins
+from lakesweep.domain.explanations import Explanations
 from lakesweep.engine.tasks import Engine
 from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
@@ -142,6 +144,11 @@ class EmbeddedLake:
         marked = self.mark(repository, request or MarkRequest(), engine)
         return self.sweep(repository, marked.mark_id, engine=engine)
 
+    def explain(self, repository: str, *objects: str) -> Explanations:
+        """Explain objects by the lake's clock and the minimum age of its marks."""
+        request = ExplainRequest(min_age=MIN_AGE)
+        return explain(source_of(self.open_run(repository)), objects, request)
+
     def file_of(self, address: str) -> Path:
         """The file behind a physical address, full or relative to the namespace of `repository/…`."""
         path = address.removeprefix("local://").removeprefix("file://")
@@ -151,6 +158,19 @@ class EmbeddedLake:
         """Give an object the lake's time."""
         seconds = self.clock.now.timestamp()
         os.utime(self.file_of(address), (seconds, seconds))
+
+
+def source_of(context: RunContext) -> ExplainSource:
+    """What a run works with, as explanations work with it."""
+    return ExplainSource(
+        context.client,
+        context.repository,
+        context.profile,
+        context.target,
+        context.engine,
+        context.clock,
+        context.margins,
+    )
 
 
 def _aged(request: MarkRequest) -> MarkRequest:

@@ -17,12 +17,14 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.transport import Timeouts
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.explain import ExplainRequest, explain
 from lakesweep.collector.lakefs.paths import GC, LEASES, mark_folder
 from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.cutoff import SafetyMargins
+from lakesweep.domain.explanations import Explanations
 from lakesweep.engine.tasks import Engine
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.identity import entry_identity
@@ -32,7 +34,7 @@ from lakesweep.formats.tables import read_mark
 from lakesweep.formats.values import join_value
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.memory import memory_container
-from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake
+from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake, source_of
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.trouble import MeddlingTransport, through_store
 from lakesweep_testing.user import User
@@ -260,6 +262,17 @@ class Scene:
     def gc(self, request: MarkRequest = AGED) -> RunRecord:
         """Mark and sweep without any trouble."""
         return run_gc(self.context(), request, SweepRequest())
+
+    def explain(
+        self,
+        *objects: str,
+        request: ExplainRequest | None = None,
+        transport: MeddlingTransport | None = None,
+    ) -> Explanations:
+        """Explain objects by the lake's clock, with the minimum age of `AGED`."""
+        context = self.context(transport=transport)
+        asked = replace(request or ExplainRequest(), min_age=AGED.min_age)
+        return explain(source_of(context), objects, asked)
 
     def marked(self, mark_id: str) -> set[str]:
         """The addresses that a mark names."""

@@ -20,6 +20,7 @@ from lakesweep.cli.completion import completion
 from lakesweep.cli.config import config_app
 from lakesweep.cli.demo import demo
 from lakesweep.cli.doctor import doctor
+from lakesweep.cli.explain import explain
 from lakesweep.cli.gc import gc
 from lakesweep.cli.job import job
 from lakesweep.cli.keys import keys_app
@@ -69,6 +70,7 @@ app.command("restore")(restore)
 app.add_typer(rules_app, name="rules")
 app.add_typer(runs_app, name="runs")
 app.command("doctor")(doctor)
+app.command("explain")(explain)
 app.add_typer(nessie_app, name="nessie")
 app.add_typer(config_app, name="config")
 app.command("job")(job)

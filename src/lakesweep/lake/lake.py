@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lakesweep.lake.addresses.outside import Addresses
 from lakesweep.lake.addresses.slices import Slices
+from lakesweep.lake.collection.address_holders import AddressHolders
 from lakesweep.lake.collection.retained_commits import GcCommits
 from lakesweep.lake.collection.retention_rules import RetentionRulesStore
 from lakesweep.lake.collection.uncommitted_list import GcUncommitted
@@ -117,6 +118,7 @@ class Lake:
             context, self.branches, self.commits, self.head_moves, self.rules, self.tasks
         )
         self.uncommitted_list = GcUncommitted(context, self.branches, pending, copies)
+        self.address_holders = AddressHolders(context, self.branches, pending, copies)
         self.housekeeping = Housekeeping(
             context,
             self.repositories,

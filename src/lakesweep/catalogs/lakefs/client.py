@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Self, TypeVar
@@ -20,10 +20,13 @@ from lakesweep.catalogs.lakefs.transport import (
 )
 from lakesweep.catalogs.lakefs.values import ObjectState, Repository, ServerProfile
 from lakesweep.catalogs.lakefs.wire import (
+    AddressHoldersWire,
+    AddressHolderWire,
     CommitListWire,
     CommitWire,
     ConfigWire,
     DiffListWire,
+    ExactCommitListWire,
     GcConfigWire,
     GcRulesWire,
     HeadMoveListWire,
@@ -57,6 +60,7 @@ __all__ = ["LakeFSClient", "ObjectState", "Repository", "ServerProfile"]
 Wire = TypeVar("Wire", bound=BaseModel)
 Page = TypeVar("Page", bound=PageWire)
 _PAGE = 1000
+_ADDRESSES_AT_ONCE = 100  # in one URL
 
 
 class LakeFSClient:
@@ -215,6 +219,23 @@ class LakeFSClient:
             for page in self._pages(operation, HeadMoveListWire, path)
             for move in page.moves
         ]
+
+    def all_commits(self, repository: str) -> list[Commit]:
+        """Every commit, also those that no branch reaches; the embedded lake alone lists them."""
+        operation = f"listing the commits of {repository}"
+        path = ["repositories", repository, "gc", "commits"]
+        pages = self._pages(operation, ExactCommitListWire, path)
+        return [commit.to_commit() for page in pages for commit in page.results]
+
+    def address_holders(self, repository: str, addresses: Sequence[str]) -> list[AddressHolderWire]:
+        """What holds these addresses outside of commits; the embedded lake alone tells."""
+        operation = f"asking what holds {len(addresses)} addresses of {repository}"
+        path = ["repositories", repository, "gc", "holders"]
+        found: list[AddressHolderWire] = []
+        for start in range(0, len(addresses), _ADDRESSES_AT_ONCE):
+            some = list(addresses[start : start + _ADDRESSES_AT_ONCE])
+            found += self._ask(operation, AddressHoldersWire, path, {"address": some}).holders
+        return found
 
     def dump_refs(self, repository: str) -> RefsDumpWire:
         """Have the server write all commits, branches and tags under `_lakefs/`."""

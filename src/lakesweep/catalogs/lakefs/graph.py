@@ -32,7 +32,7 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, commit_files, read_refs_dump
 from lakesweep.storage import ObjectStore
 
-__all__ = ["GraphSource", "RepositoryRefs", "read_commit_graph"]
+__all__ = ["GraphSource", "RepositoryRefs", "read_commit_graph", "read_refs_without_dump"]
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class GraphSource(StrEnum):
     """Where a graph came from."""
 
     DUMP = "refs-dump"
+    LIST = "commit-list"
     LOGS = "logs"
 
 
@@ -66,7 +67,7 @@ class RepositoryRefs:
     @property
     def complete(self) -> bool:
         """Whether the graph holds the dangling commits too."""
-        return self.source is GraphSource.DUMP
+        return self.source is not GraphSource.LOGS
 
 
 def read_commit_graph(
@@ -101,6 +102,23 @@ def read_commit_graph(
         len(moves),
     )
     return replace(refs, graph=graph, head_moves=moves)
+
+
+def read_refs_without_dump(
+    client: LakeFSClient, repository: str, *, lists_commits: bool
+) -> RepositoryRefs:
+    """Read all refs with questions alone, so that the server writes nothing.
+
+    The embedded lake lists its commits (`lists_commits`) and logs its head moves. Of any other server the logs of its
+    branches and tags are read, and commits that none of those reaches stay unknown.
+    """
+    if not lists_commits:
+        return _read_by_logs(client, repository)
+    heads, tags = client.branches(repository), client.tags(repository)
+    moves = client.head_moves(repository)
+    # Commits last: they only become more, so every commit that was named above is among them.
+    commits = CommitGraph(client.all_commits(repository))
+    return RepositoryRefs(commits, tuple(heads), tuple(tags), GraphSource.LIST, tuple(moves))
 
 
 def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> RepositoryRefs:

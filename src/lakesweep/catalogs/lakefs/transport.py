@@ -24,7 +24,7 @@ _READ_ONLY = "read-only"
 _NO_RIGHT = "insufficient permissions"
 
 Wire = TypeVar("Wire", bound=BaseModel)
-Params = Mapping[str, str | int | bool]
+Params = Mapping[str, str | int | bool | Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +202,10 @@ def _what_to_allow(said: str, right: Right | None) -> str:
     return f"{check}. If they are as they should be, the right that is missing is {needed}"
 
 
-def _query(value: str | int | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _query(value: str | int | bool | Sequence[str]) -> str | list[str]:
+    if isinstance(value, str | int):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return list(value)
 
 
 def parse_answer(operation: str, model: type[Wire], text: str | bytes) -> Wire:

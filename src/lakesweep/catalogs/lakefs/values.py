@@ -38,6 +38,11 @@ class ServerProfile:
         return "head-moves" in self.features
 
     @property
+    def tells_address_holders(self) -> bool:
+        """Whether it lists all commits, and tells what holds an address outside of them."""
+        return "address-holders" in self.features
+
+    @property
     def lists_linked_objects(self) -> bool:
         """Whether its uncommitted list is whole. A real server on local files leaves linked objects out."""
         return self.is_embedded or self.blockstore_type != "local"

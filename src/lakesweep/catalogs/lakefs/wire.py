@@ -7,7 +7,8 @@ are ignored, so that newer servers keep working.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -16,11 +17,15 @@ from lakesweep.catalogs.lakefs.values import Repository
 from lakesweep.domain.commits import BranchId, Commit, CommitId, MetaRangeId
 
 __all__ = [
+    "AddressHolderWire",
+    "AddressHoldersWire",
     "BranchRuleWire",
     "CommitListWire",
     "CommitWire",
     "ConfigWire",
     "ErrorWire",
+    "ExactCommitListWire",
+    "ExactCommitWire",
     "GcConfigWire",
     "GcRulesWire",
     "HeadMoveListWire",
@@ -321,3 +326,48 @@ class HeadMoveListWire(PageWire):
 
     def items(self) -> Sequence[object]:
         return self.moves
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ExactCommitWire(CommitWire):
+    """A commit with the exact time at which it was made, from the embedded lake."""
+
+    creation_micros: int
+
+    def to_commit(self) -> Commit:
+        """The commit as a value of the domain."""
+        made = _EPOCH + timedelta(microseconds=self.creation_micros)
+        return replace(super().to_commit(), creation_date=made)
+
+
+class ExactCommitListWire(PageWire):
+    """A page of all commits, from the embedded lake."""
+
+    results: list[ExactCommitWire]
+
+    def items(self) -> Sequence[object]:
+        return self.results
+
+
+class AddressHolderWire(_Wire):
+    """What holds an address outside of commits, from the embedded lake."""
+
+    kind: NonEmpty
+    address: NonEmpty
+    branch_id: str
+    path: str
+    until_micros: int | None
+
+    @property
+    def until(self) -> datetime | None:
+        """When it ends by itself; None where it does not."""
+        micros = self.until_micros
+        return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+class AddressHoldersWire(_Wire):
+    """Everything that holds the addresses that were asked for."""
+
+    holders: list[AddressHolderWire]

@@ -19,8 +19,15 @@ from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.kv.interface import scan
-from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
-from lakesweep.lake.values import Repository
+from lakesweep.lake.records import (
+    cut_page,
+    decode_record,
+    encode_record,
+    from_micros,
+    page_size,
+    to_micros,
+)
+from lakesweep.lake.values import Page, Repository
 
 _PREFIX = b"commits/"
 _SCAN_ROWS = 10_000
@@ -114,6 +121,17 @@ class Commits:
             self._context.kv, partition_of(repository), prefix=_PREFIX, page_rows=_SCAN_ROWS
         )
         return (_decode(value) for _, value in rows)
+
+    def page(self, repository: Repository, *, after: str = "", amount: int = 1000) -> Page[Commit]:
+        """Commits in id order, dangling ones included; the offset is the commit's id."""
+        rows = scan(
+            self._context.kv,
+            partition_of(repository),
+            prefix=_PREFIX,
+            after=_key(CommitId(after)) if after else None,
+        )
+        commits = (_decode(value) for _, value in rows)
+        return cut_page(((commit.id, commit) for commit in commits), page_size(amount))
 
     def find_by_prefix(self, repository: Repository, id_prefix: str) -> CommitId | None:
         """The one commit whose id starts so; None when there is none or more than one."""

@@ -9,17 +9,19 @@ the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
-from lakesweep.formats.xid import new_xid
+from lakesweep.formats.xid import new_xid, xid_time
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Row
+from lakesweep.lake.kv.interface import Row, scan
 from lakesweep.lake.values import Repository
 
 # Keys end in an xid, which begins with its time: they sort by age.
 _PREFIX = b"copies/"
 _MOST_REMOVED = 2_000
+# Ages are told by the part of an xid that changes every four seconds.
+_STEP_SECONDS = 4
 
 
 class TrackedCopies:
@@ -42,6 +44,16 @@ class TrackedCopies:
         return self._context.kv.page(
             partition_of(repository), prefix=_PREFIX, after=after, limit=limit
         )
+
+    def all(self, repository: Repository) -> Iterator[Row]:
+        """Every record, oldest first."""
+        return scan(self._context.kv, partition_of(repository), prefix=_PREFIX)
+
+    def end_of(self, key: bytes) -> datetime:
+        """From when on `remove_old` forgets a record with this key."""
+        made = xid_time(key.removeprefix(_PREFIX).decode())
+        step = timedelta(seconds=_STEP_SECONDS - int(made.timestamp()) % _STEP_SECONDS)
+        return made + step + self._context.settings.copy_life
 
     def remove_old(self, repository: Repository, now: datetime) -> None:
         """Forget copies older than `copy_life`: the oldest first, and in one round only so many."""

@@ -118,19 +118,19 @@ class PendingUploads:
 
     def retire_if_over(self, repository: Repository, found: FoundUpload, now: datetime) -> bool:
         """Retire an upload whose time is over; False when it is not, or when somebody changed it meanwhile."""
-        if not self._is_over(found.upload, now):
+        if now < self.end_of(found.upload):
             return False
         if found.upload.kind in ("multipart", "presigned"):
             # Its parts have yet to be removed; housekeeping finds the record by its state.
             return self.change(repository, found, replace(found.upload, state="ending")) is not None
         return self.remove(repository, found)
 
-    def _is_over(self, upload: PendingUpload, now: datetime) -> bool:
-        until = upload.expires_at
-        if upload.claimed_at is not None:
-            # Its server may be about to stage the entry, or may have died.
-            until = max(until, upload.claimed_at + self._context.settings.claim_life)
-        return now >= until
+    def end_of(self, upload: PendingUpload) -> datetime:
+        """From when on the upload does not count as live any more."""
+        if upload.claimed_at is None:
+            return upload.expires_at
+        # Its server may be about to stage the entry, or may have died.
+        return max(upload.expires_at, upload.claimed_at + self._context.settings.claim_life)
 
 
 def _key(upload_id: str) -> bytes:

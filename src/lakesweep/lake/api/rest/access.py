@@ -112,6 +112,8 @@ write   POST   /repositories/{repository}/gc/prepare_commits/async
 read    GET    /repositories/{repository}/gc/prepare_commits/status
 write   POST   /repositories/{repository}/gc/prepare_uncommited
 read    GET    /repositories/{repository}/gc/head_moves
+read    GET    /repositories/{repository}/gc/commits
+read    GET    /repositories/{repository}/gc/holders
 """
 
 

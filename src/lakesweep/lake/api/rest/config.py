@@ -21,6 +21,7 @@ FEATURES = (
     "pending-uploads",
     "head-moves",
     "uncommitted-row-counts",
+    "address-holders",
 )
 _ANY_STORE = r"^(local|s3|gs|https?|mem)://"
 

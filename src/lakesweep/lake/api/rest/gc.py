@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from lakesweep.domain.commits import BranchId, HeadMove
@@ -15,6 +16,7 @@ from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
 from lakesweep.lake.api.rest.models import PrepareUncommittedBody, RulesBody
 from lakesweep.lake.api.rest.wire import (
     Document,
+    commit_document,
     list_document,
     prepare_status_document,
     prepared_commits_document,
@@ -23,7 +25,8 @@ from lakesweep.lake.api.rest.wire import (
 from lakesweep.lake.context import full_address
 from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.lake import Lake
-from lakesweep.lake.values import PreparedCommits, Repository
+from lakesweep.lake.records import to_micros
+from lakesweep.lake.values import MAX_PAGE, PreparedCommits, Repository
 
 router = APIRouter(prefix="/repositories/{repository}")
 
@@ -114,6 +117,38 @@ def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
         [_head_move_document(move) for move in found.results], found.has_more, found.next_offset
     )
     return json_reply({"pagination": listed["pagination"], "moves": listed["results"]})
+
+
+@router.get("/gc/commits")
+def list_all_commits(lake: LakeDep, repository: str, page: PageDep) -> Response:
+    """Every commit in id order, also those that no branch reaches, with the exact time at which each was made."""
+    found = lake.commits.page(
+        lake.repositories.get(repository), after=page.after, amount=page.amount
+    )
+    commits = [
+        {**commit_document(commit), "creation_micros": to_micros(commit.creation_date)}
+        for commit in found.results
+    ]
+    return json_reply(list_document(commits, found.has_more, found.next_offset))
+
+
+@router.get("/gc/holders")
+def find_address_holders(
+    lake: LakeDep, repository: str, address: Annotated[list[str], Query(max_length=MAX_PAGE)]
+) -> Response:
+    """What holds these addresses outside of commits: staged entries, tracked copies, uploads under way."""
+    found = lake.address_holders.find(lake.repositories.get(repository), address)
+    holders = [
+        {
+            "kind": holder.kind,
+            "address": holder.address,
+            "branch_id": holder.branch_id,
+            "path": holder.path,
+            "until_micros": None if holder.until is None else to_micros(holder.until),
+        }
+        for holder in found
+    ]
+    return json_reply({"holders": holders})
 
 
 def _list_url(lake: Lake, repository: Repository, prepared: PreparedCommits) -> str | None:

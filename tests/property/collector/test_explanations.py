@@ -1,0 +1,159 @@
+"""Explanations of every object of random histories, held against the model, against marks, and against later marks."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+
+from lakesweep.collector.lakefs.paths import mark_folder
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
+from lakesweep.collector.run_files import MarkId
+from lakesweep.domain.explanations import Explanation, Said
+from lakesweep.formats.tables import read_mark
+from lakesweep_testing.embedded import EmbeddedLake
+from lakesweep_testing.lake_machine import LakeMachine
+
+MOMENT = timedelta(microseconds=1)
+
+
+class Explained(LakeMachine):
+    """One repository and its model, whose objects are explained after some of the steps, and at the end."""
+
+    @initialize()
+    def nothing_swept(self) -> None:
+        self.swept: set[str] = set()
+
+    def marked(self) -> dict[str, str]:
+        """What a mark now takes, with its reasons."""
+        # A copy is tracked until the lake's upkeep comes by, which a clock that jumps leaves behind.
+        self.lake.server.lake.housekeeping.run()
+        record = self.lake.mark(self.name, MarkRequest(flow=Flow.CLEAN))
+        store = self.lake.open_run(self.name).store
+        rows = [
+            row
+            for key in store.keys(mark_folder(MarkId(record.mark_id)))
+            for row in read_mark(store.read(key)).to_pylist()
+        ]
+        return {row["address"]: row["reason"] for row in rows}
+
+    def explained(self) -> dict[str, Explanation]:
+        """Explanations of every address that there ever was."""
+        addresses = sorted(self.model.contents)
+        if not addresses:
+            return {}
+        self.lake.server.lake.housekeeping.run()
+        found = self.lake.explain(self.name, *addresses).objects
+        assert [e.asked for e in found] == addresses
+        return {e.address: e for e in found}
+
+    @rule()
+    def explain_everything(self) -> None:
+        marked, found = self.marked(), self.explained()
+        live = self.model.live(self.now)
+        for address, explanation in found.items():
+            said = explanation.said
+            assert not explanation.unread
+            if address in self.swept:
+                assert said is Said.DELETED, explanation
+                assert explanation.deletion is not None
+                assert explanation.deletion.run_id in self.runs
+            elif address in live:
+                assert said is Said.LIVE, explanation
+                assert address not in marked
+                self.check_holders(address, explanation)
+            else:
+                assert (said is Said.GARBAGE) == (address in marked), explanation
+                assert said in (Said.GARBAGE, Said.YOUNG), explanation
+                assert explanation.reason == marked.get(address, "")
+
+    def check_holders(self, address: str, explanation: Explanation) -> None:
+        """The branches and commits that are named are those that hold it."""
+        staged = {
+            (branch, path)
+            for branch, entries in self.model.staged.items()
+            for path, at in entries.items()
+            if at == address
+        }
+        assert {(h.branch, h.path) for h in explanation.outside if h.kind == "staged"} == staged
+        retained = self.model.retained(self.now)
+        named = {line.branch: line for line in explanation.commits}
+        for branch, head in self.model.branches.items():
+            line, at = [], head
+            while True:
+                if address in self.model.commits[at].entries.values():
+                    line.append(at)
+                if not (parents := self.model.commits[at].parents):
+                    break
+                at = parents[0]
+            assert (branch in named) == bool(line)
+            if line:
+                told = named[branch]
+                assert (told.last.id, told.first.id) == (line[0], line[-1])
+                assert (told.commits, told.retained) == (len(line), len(retained & set(line)))
+                assert self.model.commits[told.last.id].entries[told.last.path] == address
+
+    @rule()
+    def gc(self) -> None:
+        self.lake.server.lake.housekeeping.run()
+        record = self.lake.gc(self.name)
+        gone = {a for a in self.model.objects if not Path(self.prefix + a).exists()}
+        self.model.sweep(gone)
+        self.swept |= gone
+        self.runs.add(record.run_id)
+
+    @initialize()
+    def no_runs(self) -> None:
+        self.runs: set[str] = set()
+
+    @rule(data=st.data())
+    def wait_for_a_day(self, data: st.DataObject) -> None:
+        """Just before the day named for an object a mark keeps it; on that day a mark takes it."""
+        days = sorted({e.goes_at for e in self.explained().values() if e.goes_at is not None})
+        if days:
+            self.pass_day(data.draw(st.sampled_from(days), label="day"))
+
+    def pass_day(self, day: datetime) -> None:
+        going = {a for a, e in self.explained().items() if e.goes_at == day}
+        self.set_clock(day - MOMENT)
+        assert not going & self.marked().keys()
+        self.set_clock(day)
+        assert going <= self.marked().keys()
+
+    def set_clock(self, time: datetime) -> None:
+        self.lake.clock.now = time
+        self.model.pending = {a: t for a, t in self.model.pending.items() if t > self.now}
+
+    def teardown(self) -> None:
+        """Every history ends with all objects explained, and with the first day that one of them goes."""
+        if not hasattr(self, "model"):
+            return
+        self.explain_everything()
+        days = [e.goes_at for e in self.explained().values() if e.goes_at is not None]
+        if days:
+            self.pass_day(min(days))
+            self.explain_everything()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_explanations_agree_with_marks_and_name_the_day() -> None:
+    """What is said of an object is what a mark says now, and the day that is named is the first on which one takes it."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        Explained.lake = stack.enter_context(EmbeddedLake(folder / "lake"))
+        run_state_machine_as_test(
+            Explained,
+            settings=settings(
+                max_examples=max(2, settings().max_examples // 25),
+                stateful_step_count=15,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
