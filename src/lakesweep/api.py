@@ -29,6 +29,7 @@ from lakesweep.collector.lakefs.opening import (
     sweep_request,
 )
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
+from lakesweep.progress.displays import fitting_display
 from lakesweep.settings.lakefs_options import setting
 from lakesweep.settings.load import load_settings
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     from lakesweep.collector.lakefs.context import RunContext
     from lakesweep.collector.lakefs.explain import Explanations
+    from lakesweep.collector.phases import Phases
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
     from lakesweep.settings.values import Settings
@@ -287,8 +289,18 @@ def _refuse_unknown(options: Access, known: Collection[str]) -> None:
 def _opened(spark: SparkSession, repo: str, settings: Settings) -> Iterator[RunContext]:
     from lakesweep.engine.spark import SparkEngine
 
+    told: list[Phases] = []  # none before the engine is there
+
+    def on_tasks(done: int, total: int) -> None:
+        for phases in told:
+            phases.show_tasks(done, total)
+
+    is_shown = settings.output.show_progress
+    display = fitting_display(f"api {repo}", may_draw=False) if is_shown else None
+    engine = SparkEngine(spark, on_tasks if is_shown else None)
     with (
         foreign_errors_as_ours("Nothing more was done after it."),
-        open_run(settings, repo, SparkEngine(spark)) as context,
+        open_run(settings, repo, engine, display) as context,
     ):
+        told.append(context.phases)
         yield context

@@ -32,6 +32,7 @@ from lakesweep.formats.metaranges import write_metarange
 from lakesweep.formats.ranges import write_ranges
 from lakesweep.formats.tables import read_mark
 from lakesweep.formats.values import join_value
+from lakesweep.progress import Display
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.memory import memory_container
 from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake, source_of
@@ -225,6 +226,7 @@ class Scene:
         transport: MeddlingTransport | None = None,
         engine: Engine | None = None,
         margins: SafetyMargins = ANY_CLOCK,
+        display: Display | None = None,
     ) -> RunContext:
         """A run on the lake's clock, with trouble at its store, its server, or both."""
         server = self.lake.server
@@ -246,6 +248,7 @@ class Scene:
             self.name,
             StorageOptions(first_pause_seconds=0.001, throttle_patience_seconds=1.0),
             engine or InProcessEngine(),
+            display=display,
             margins=margins,
             clock=self.lake.clock,
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from lakesweep.cli.watched import watched_run
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import SecretMask, known_secrets
 from lakesweep.settings.lakefs_options import SETTINGS
@@ -96,7 +97,8 @@ def with_settings(*wanted: str) -> Callable[[Command], Command]:
             set_up_logging(settings.output)
             for warning in settings.warnings:
                 logger.warning("%s", warning)
-            command(**ours, settings=settings)
+            with watched_run(settings.output, command.__name__):
+                command(**ours, settings=settings)
 
         return with_parameters(run, [*own, *options])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.render import print_json, print_text
+from lakesweep.cli.watched import current_run
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 
 if TYPE_CHECKING:
@@ -18,12 +18,18 @@ if TYPE_CHECKING:
     from lakesweep.collector.phases import Phases
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
-    from lakesweep.progress import Progress
+    from lakesweep.progress import Display
     from lakesweep.settings.values import OutputSettings, Settings, SparkSettings
 
 __all__ = [
     *("NESSIE", "PendingRun", "failure_shown", "jvm_started", "on_spark", "opened_run"),
-    *("pending_nessie_run", "progress_bars", "refuse_switched_off", "run_and_show", "show_record"),
+    *(
+        "pending_nessie_run",
+        "progress_display",
+        "refuse_switched_off",
+        "run_and_show",
+        "show_record",
+    ),
     "start_engine",
 ]
 
@@ -79,13 +85,14 @@ def run_and_show(
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
-    bars = progress_bars(settings.output)
+    current_run().repository = pending.repository
+    display = progress_display(settings.output)
     with (
         failure_shown(settings.output, pending),
         LateEngine(lambda: start_engine(settings, pending.phases)) as engine,
-        open_run(settings, pending.repository, engine, bars) as context,
+        open_run(settings, pending.repository, engine, display) as context,
     ):
-        pending.phases = context.phases
+        pending.phases = current_run().phases = context.phases
         record = work(context)
     show_record(settings.output, record)
 
@@ -110,6 +117,7 @@ def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]
             flow=pending.flow,
             mark_id=pending.mark_id,
         )
+        current_run().record = record
         has_begun = record.run_id if record.what == NESSIE else any(record.objects.values())
         if output.output == "json" or has_begun:
             show_record(output, record)
@@ -152,6 +160,7 @@ def show_record(output: OutputSettings, record: RunRecord) -> None:
     from lakesweep.report.nessie_runs import nessie_run_text
     from lakesweep.report.text import run_text
 
+    current_run().record = record
     if output.output == "json":
         print_json(record.as_json())
     else:
@@ -172,10 +181,10 @@ def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool =
             )
 
 
-def progress_bars(output: OutputSettings) -> Progress | None:
-    """Progress bars, where stderr is a terminal; None leaves one log line for each phase."""
-    if not output.show_progress or not sys.stderr.isatty():
+def progress_display(output: OutputSettings) -> Display | None:
+    """Where progress is shown; nowhere with `--no-progress`."""
+    if not output.show_progress:
         return None
-    from lakesweep.progress import RichProgress
+    from lakesweep.progress.displays import fitting_display
 
-    return RichProgress()
+    return fitting_display(current_run().kind, may_draw=True)

@@ -75,7 +75,7 @@ def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
     found = catalog.search()
     with phases.phase("verify") as step:
         settled = catalog.settle(found)
-        step.items = tally_of(settled.garbage).objects
+        step.handled(tally_of(settled.garbage))
         step.said = (
             f"{step.items} garbage still, {tally_of(settled.live).objects} kept after all, "
             f"{tally_of(settled.undecided).objects} undecided"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lakesweep.collector.record import Phase, RunRecord
-from lakesweep.progress import Phase as Bar
-from lakesweep.progress import Progress, SilentProgress
+from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.reporting import ReportingEngine
+from lakesweep.engine.tasks import Engine
+from lakesweep.progress import Display, ProgressBoard
+from lakesweep.progress.board import Mailbox
 
 logger = logging.getLogger(__name__)
 
@@ -20,23 +23,29 @@ class Step:
     """A phase under way; set `items` when the number is known, `said` for the words of its closing line."""
 
     items: int = 0
+    size_bytes: int = 0
     said: str = ""
+
+    def handled(self, tally: Tally) -> None:
+        """The objects that the phase handled, and their bytes."""
+        self.items, self.size_bytes = tally.objects, tally.bytes
 
 
 class Phases:
     """Collects the phases of one run, and holds the record that the run made durable last.
 
-    With bars (a `Progress` that draws), closing lines are logged at debug level only: the bars have said it.
+    On a terminal, closing lines are logged at debug level only: the display has said it.
     """
 
-    def __init__(self, repository: str, bars: Progress | None = None) -> None:
+    def __init__(self, repository: str, display: Display | None = None) -> None:
         self._repository = repository
-        self._bars = bars or SilentProgress()
-        self._level = logging.INFO if bars is None else logging.DEBUG
-        self._bar: Bar | None = None
+        self.board = ProgressBoard(repository, display)
+        is_on_screen = display is not None and display.is_terminal
+        self._level = logging.DEBUG if is_on_screen else logging.INFO
         self._zero = time.monotonic()
         self.done: list[Phase] = []
         self.saved_record: RunRecord | None = None
+        self.may_write_reports = False  # once it is known that our own folder is nobody else's
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Step]:
@@ -45,16 +54,12 @@ class Phases:
         start = time.monotonic()
         logger.debug("repo#%s %s …", self._repository, name)
         unit = _UNITS.get(name, "objects")
-        outer = self._bar
-        with self._bars.phase(name, unit=unit) as bar:
-            self._bar = bar
-            try:
-                yield step
-            finally:
-                self._bar = outer
-            bar.items, bar.total, bar.unit = step.items, None, unit
-        seconds = time.monotonic() - start
-        self.done.append(Phase(name, round(seconds, 3), step.items, round(start - self._zero, 3)))
+        with self.board.phase(name, _UNITS_UNDER_WAY.get(name, unit)) as shown:
+            yield step
+            shown.unit = unit
+            shown.end(step.items, step.size_bytes)
+        seconds, began = time.monotonic() - start, round(start - self._zero, 3)
+        self.done.append(Phase(name, round(seconds, 3), step.items, began, step.size_bytes))
         logger.log(
             self._level,
             "repo#%s %s: %s (%.1f s)",
@@ -64,13 +69,30 @@ class Phases:
             seconds,
         )
 
+    def advance(self, items: int) -> None:
+        """So many more were handled by the driver itself."""
+        phase = self.board.current
+        if phase is not None:
+            phase.advance(items)
+
     def show_tasks(self, done: int, total: int) -> None:
-        """So many of the engine's tasks are done: all that is known of a phase until it ends."""
-        bar = self._bar
-        if bar is not None and total:
-            bar.items, bar.total, bar.unit = done, total, "tasks"
-            bar.on_change()
+        """So many of the engine's tasks are done: it tells how far a phase is where nobody knows a total."""
+        phase = self.board.current
+        if phase is not None and total:
+            phase.tasks_done, phase.tasks = done, total
+
+
+def reporting_engine(
+    engine: Engine, phases: Phases, elsewhere: Callable[[], Mailbox | None]
+) -> Engine:
+    """An engine whose tasks report to the phases, where anybody looks; `elsewhere` is for tasks on other machines."""
+    return ReportingEngine(engine, phases.board, elsewhere) if phases.board.is_shown else engine
 
 
 # What a phase's `items` are, where they are not objects.
-_UNITS = {"commits": "commits", "ranges": "ranges", "canaries": "canaries", "verify": "canaries"}
+_UNITS = {
+    **{"commits": "commits", "identify": "commits", "ranges": "ranges"},
+    **{"metadata": "files", "manifest lists": "files", "canaries": "canaries"},
+}
+# Candidates and references are read before they meet.
+_UNITS_UNDER_WAY = {"judge": "names"}

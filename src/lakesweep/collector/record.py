@@ -61,6 +61,7 @@ class Phase:
     seconds: float
     items: int
     began: float | None = None
+    bytes: int = 0
 
 
 def _zeros() -> dict[str, int]:

@@ -20,7 +20,7 @@ from lakesweep.collector.ledger.deleting import (
     chunks_of,
     delete_chunks,
 )
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
@@ -66,6 +66,7 @@ class Sweep:
             PartlySweptError: some was deleted and some is left; going on with the sweep deletes the rest.
         """
         guards.refuse_long_requests(self.resources.target.storage, self.resources.margins)
+        self.resources.phases.may_write_reports = True
         self.plan.check_age_allowed(self.request.allow_lower_min_age)
         self.catalog.blast_radius.check_confirmed(
             self.request.confirm, self.request.max_delete_share
@@ -192,6 +193,8 @@ class Sweep:
             DELETED_SCHEMA,
             tasks_for(len(chunks), resources.engine.slots, at_most=resources.most_tasks),
             seconds=rows * per_row if per_row is not None else None,
+            objects=rows,
+            size_bytes=sum(part.bytes for part in parts),
         )
         tried: dict[str, Tally] = defaultdict(Tally)
         self._may_have_deleted = True  # until the round says what it did
@@ -203,7 +206,7 @@ class Sweep:
             counted = sum(tally.objects for tally in tried.values())
             guards.refuse_lost_rows(rows, counted, self.catalog.texts.noun)
             self._may_have_deleted = self._progress.deleted.objects > 0
-            step.items = tried[deleting.DELETED].objects
+            step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
         return tried
 
@@ -218,7 +221,7 @@ class Sweep:
             why_not = self.catalog.deleter().why_not
             road = CopyRoad(target, target, backup, target, folder, why_not)
             copied = copy_parts(self.resources.engine, road, parts)
-            step.items = sum(part.rows for part in copied.verified)
+            step.handled(tally_of(copied.verified))
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
         self._progress.leave_without_copy(copied.failed, copied.unverified, copied.why_failed)
         self._record_missing(copied.missing)

@@ -28,9 +28,18 @@ class HereFirst:
     are left once the others have taken too long. No JVM may be there yet: it would not carry this process's mark.
     """
 
-    def __init__(self, start: Callable[[], Engine], seconds: float = _SECONDS_OF_A_START) -> None:
-        """`start` gives the engine of large work; it is called when that work comes."""
+    def __init__(
+        self,
+        start: Callable[[], Engine],
+        seconds: float = _SECONDS_OF_A_START,
+        on_tasks: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """`start` gives the engine of large work; it is called when that work comes.
+
+        `on_tasks` is told how many of how many tasks are done.
+        """
         self._large = LateEngine(start)
+        self._on_tasks = on_tasks
         self._seconds_left = seconds
         self._slots = os.cpu_count() or 1
         self._process_tree = mark_process_tree()
@@ -71,6 +80,8 @@ class HereFirst:
                 rest = self._large.collect(_of_tasks(scatter, tasks[number:]))
                 return pa.Table.from_batches([*batches, *rest.to_batches()], schema=scatter.schema)
             began = time.monotonic()
+            if self._on_tasks is not None:
+                self._on_tasks(number, len(tasks))
             batches += scatter.work(iter(items))
             if scatter.seconds is None:
                 self._seconds_left -= time.monotonic() - began

@@ -1,10 +1,11 @@
-"""How far Spark is, for a bar on a terminal: tasks done and tasks in all, asked now and then while a job runs."""
+"""How far Spark is: tasks done and tasks in all, asked now and then while a job runs, or told by a Connect server."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
+from typing import Any, cast
 
 from pyspark.sql import SparkSession
 
@@ -12,7 +13,7 @@ _EVERY_SECONDS = 0.5
 
 
 class TaskWatch:
-    """Tells `on_tasks(done, total)` of the jobs that start inside the block. Tells nothing over Spark Connect."""
+    """Tells `on_tasks(done, total)` of the jobs that start inside the block."""
 
     def __init__(self, spark: SparkSession, on_tasks: Callable[[int, int], None] | None) -> None:
         self._spark = spark
@@ -21,7 +22,11 @@ class TaskWatch:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> None:
-        if self._on_tasks is not None and hasattr(self._spark, "sparkContext"):
+        if self._on_tasks is None:
+            return
+        if not hasattr(self._spark, "sparkContext"):
+            cast(Any, self._spark).registerProgressHandler(self._told_by_server)
+        else:
             self._thread = threading.Thread(target=self._watch, name="task-watch", daemon=True)
             self._thread.start()
 
@@ -34,6 +39,23 @@ class TaskWatch:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        elif self._on_tasks is not None:
+            cast(Any, self._spark).removeProgressHandler(self._told_by_server)
+
+    def _told_by_server(
+        self,
+        stages: Iterable[Any] | None,
+        inflight_tasks: int,
+        operation_id: str | None,
+        done: bool,
+    ) -> None:
+        """A Connect server's word on the stages of a job."""
+        assert self._on_tasks is not None
+        known = list(stages or ())
+        self._on_tasks(
+            sum(stage.num_completed_tasks for stage in known),
+            sum(stage.num_tasks for stage in known),
+        )
 
     def _watch(self) -> None:
         assert self._on_tasks is not None

@@ -61,6 +61,6 @@ OUTPUT = (
         default="info",
     ),
     _output("log_format", choice("text", "json"), "How it is logged.", default="text"),
-    _output("no_progress", SWITCH, "No progress bars."),
+    _output("no_progress", SWITCH, "Show no progress while a run works: no bars, no lines."),
     _output("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
 )

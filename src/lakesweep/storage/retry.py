@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError, ThrottledError
+from lakesweep.progress.task_reports import note_retry
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import forever
 
@@ -40,6 +41,7 @@ class Patience:
         if not is_transient(error) or self._transient >= self.options.transient_retries:
             return False
         self._transient += 1
+        note_retry(is_throttled=False)
         return self._pause(self._transient - 1)
 
     def wait_out_throttling(self) -> bool:
@@ -50,6 +52,7 @@ class Patience:
         if now - self._throttled_since >= self.options.throttle_patience_seconds:
             return False
         self._throttled += 1
+        note_retry(is_throttled=True)
         return self._pause(self._throttled - 1)
 
     def renew(self) -> None:

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
 from lakesweep.collector.phases import Phases
+from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.late import LateEngine
 from lakesweep.engine.tasks import Engine
-from lakesweep.progress import Phase, RichProgress, SilentProgress
+from lakesweep.progress import Display
+from lakesweep.progress.terminal import TerminalSink
 from lakesweep_testing.inprocess import InProcessEngine
-
-
-class _Bars(SilentProgress):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    @contextmanager
-    def phase(
-        self, name: str, *, unit: str = "objects", total: int | None = None
-    ) -> Iterator[Phase]:
-        with super().phase(name, unit=unit, total=total) as phase:
-            phase.on_change = lambda: self._tell(phase)
-            yield phase
-            phase.on_change = lambda: None
-
-    def _tell(self, phase: Phase) -> None:
-        self.told.append(f"{phase.name} {phase.items}/{phase.total} {phase.unit}")
 
 
 def test_a_phase_ends_with_one_line_of_its_numbers(caplog: pytest.LogCaptureFixture) -> None:
@@ -46,31 +27,39 @@ def test_a_phase_ends_with_one_line_of_its_numbers(caplog: pytest.LogCaptureFixt
     assert [(p.name, p.items) for p in phases.done] == [("list", 3)]
 
 
-def test_bars_take_the_place_of_lines(caplog: pytest.LogCaptureFixture) -> None:
-    """And show tasks until the phase knows its own number."""
+def test_a_terminal_takes_the_place_of_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """It shows the numbers of each phase when it ends, nested ones too."""
     caplog.set_level(logging.INFO)
     shown = io.StringIO()
-    phases = Phases("repo", RichProgress(shown))
+    phases = Phases("repo", Display([TerminalSink(shown)], is_terminal=True))
     with phases.phase("re-verify") as step:
         with phases.phase("ranges") as inner:
             inner.items = 7
         phases.show_tasks(3, 4)
-        step.items = 1234
+        step.handled(Tally(1234, 2048))
     assert caplog.messages == []
-    assert "7 ranges" in shown.getvalue()
-    assert "1,234 objects" in shown.getvalue()
-    phases.show_tasks(1, 1)  # between phases it is told to nobody
+    assert "ranges: 7 ranges" in shown.getvalue()
+    assert "re-verify: 1,234 objects, 2.0 KiB" in shown.getvalue()
+    assert [(p.name, p.items, p.bytes) for p in phases.done] == [
+        ("ranges", 7, 0),
+        ("re-verify", 1234, 2048),
+    ]
 
 
-def test_tasks_are_told_to_the_phase_under_way() -> None:
-    """Also after a phase inside it has ended."""
-    bars = _Bars()
-    phases = Phases("repo", bars)
+def test_tasks_and_counts_are_told_to_the_phase_under_way() -> None:
+    """Also after a phase inside it has ended; between phases to nobody."""
+    phases = Phases("repo")
     with phases.phase("re-verify"):
-        with phases.phase("ranges"):
+        with phases.phase("commits"):
             phases.show_tasks(1, 2)
+            phases.advance(5)
+            inner = phases.board.snapshot().phases[1]
+            assert (inner.tasks_done, inner.tasks, inner.items) == (1, 2, 5)
         phases.show_tasks(3, 4)
-    assert bars.told == ["ranges 1/2 tasks", "re-verify 3/4 tasks"]
+        outer = phases.board.snapshot().phases[0]
+        assert (outer.tasks_done, outer.tasks) == (3, 4)
+    phases.show_tasks(1, 1)
+    phases.advance(1)
 
 
 def test_a_phase_that_fails_is_not_among_those_done() -> None:

@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.running import jvm_started, progress_bars, start_engine
+from lakesweep.cli.running import jvm_started, progress_display, start_engine
+from lakesweep.cli.watched import current_run
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.settings.nessie_values import OptionValues
@@ -30,13 +31,20 @@ def opened_context(
 ) -> Iterator[NessieContext]:
     """Everything that a run on a live set needs; `collected` is where the record of collected files lies."""
     from lakesweep.collector.nessie.context import NessieContext
-    from lakesweep.collector.phases import Phases
+    from lakesweep.collector.phases import Phases, reporting_engine
+    from lakesweep.collector.report_files import FileMailbox
+    from lakesweep.collector.target import Target
 
-    phases = Phases("nessie", progress_bars(settings.output))
+    phases = current_run().phases = Phases("nessie", progress_display(settings.output))
+    target = Target(work, settings.storage)
+
+    def mailbox() -> FileMailbox | None:
+        return FileMailbox(target, "reports/") if phases.may_write_reports else None
+
     with _engine(settings, phases) as engine:
         yield NessieContext(
             live_sets=live_sets,
-            engine=engine,
+            engine=reporting_engine(engine, phases, mailbox),
             storage=settings.storage,
             work=work,
             phases=phases,
@@ -57,7 +65,11 @@ def _engine(settings: Settings, phases: Phases) -> AbstractContextManager[Engine
         with jvm_started(spark):
             return start_engine(settings, phases)
 
-    return LateEngine(start) if is_named or has_gateway() else HereFirst(start)
+    return (
+        LateEngine(start)
+        if is_named or has_gateway()
+        else HereFirst(start, on_tasks=phases.show_tasks)
+    )
 
 
 def with_file_access(

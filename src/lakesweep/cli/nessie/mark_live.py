@@ -12,7 +12,8 @@ from lakesweep.cli.nessie.options import LIVE_SETS, MARK, nessie_command
 from lakesweep.cli.nessie.requests import mark_request
 from lakesweep.cli.nessie.result_lines import identify_line
 from lakesweep.cli.render import print_json, print_result
-from lakesweep.cli.running import progress_bars
+from lakesweep.cli.running import progress_display
+from lakesweep.cli.watched import current_run
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
@@ -49,7 +50,8 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
             nessie_client(options) as client,
             opened_live_sets(database) as live_sets,
         ):
-            phases = Phases("nessie", progress_bars(settings.output))
+            phases = Phases("nessie", progress_display(settings.output))
+            current_run().phases = phases
             marked = mark_into(live_sets, client, request, wanted_id_file(options), phases)
     except LakesweepError as error:
         if settings.output.output == "json":

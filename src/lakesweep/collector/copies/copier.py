@@ -17,6 +17,7 @@ from lakesweep.collector.parts import PARTS, sum_of, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.errors import StorageError
 from lakesweep.formats.tables import read_mark
+from lakesweep.progress import advance
 from lakesweep.storage import Crew, ObjectInfo, ObjectStore
 from lakesweep.storage.parallel import ordered_parallel
 
@@ -86,6 +87,7 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
         looked_up = _in_turn(copier.look_up, _batches(marks, chunks), 1)
         copied = _in_turn(copier.copy, looked_up, 2)
         for batch in _in_turn(copier.verify, copied, 1):
+            advance(batch.rows.num_rows, sum_of(batch.rows, "size_bytes"))
             yield _summary(road, batch)
 
 

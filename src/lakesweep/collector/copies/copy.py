@@ -90,7 +90,16 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS, waves=4)
     # Neighbours go to one task, so that it reads their part once.
     task_of = [number * tasks // len(chunks) for number in range(len(chunks))]
-    scatter = Scatter(chunks, partial(copy_chunks, road), COPIED_SCHEMA, tasks, task_of)
+    size_bytes = sum(part.bytes for part in parts)
+    scatter = Scatter(
+        chunks,
+        partial(copy_chunks, road),
+        COPIED_SCHEMA,
+        tasks,
+        task_of,
+        objects=asked,
+        size_bytes=size_bytes,
+    )
     tallies: dict[str, Tally] = {}
     examples: dict[str, str] = {}
     verified: list[Part] = []

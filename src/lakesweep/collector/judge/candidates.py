@@ -12,6 +12,7 @@ from lakesweep.collector.parts import Part, sum_of
 from lakesweep.domain.verdicts import Source
 from lakesweep.engine.cells import Hashes, flush_threshold, pack_rows, single_cell
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.progress import advance
 from lakesweep.storage import ObjectStore
 
 # Kinds of candidate cells.
@@ -92,8 +93,10 @@ def candidate_cells(
         rows = size = 0
         more = dict.fromkeys(counts.names[len(_COUNTS) :], 0)
         for batch, own in read(item):
+            batch_bytes = sum_of(batch, "size_bytes")
             rows += batch.num_rows
-            size += sum_of(batch, "size_bytes")
+            size += batch_bytes
+            advance(batch.num_rows, batch_bytes)
             more = {name: total + own.get(name, 0) for name, total in more.items()}
             waiting.append(batch)
             rows_waiting += batch.num_rows

@@ -60,8 +60,15 @@ class ReferenceSide:
         if self.seconds_per_file is not None:
             seconds = len(self.items) * self.seconds_per_file
             seconds += sum(self.weights) * _SECONDS_PER_REFERENCE
+        entries = sum(self.weights) if self.entries is None else self.entries
         return Scatter(
-            self.items, self.read(partitions), CELL_SCHEMA, tasks, self.dealt(tasks), seconds
+            self.items,
+            self.read(partitions),
+            CELL_SCHEMA,
+            tasks,
+            self.dealt(tasks),
+            seconds,
+            objects=entries,
         )
 
     def dealt(self, tasks: int) -> list[int]:
@@ -93,7 +100,14 @@ class CandidateSide:
     def scatter(self, slots: int, partitions: int) -> Scatter:
         tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks)
         seconds = self.rows * _SECONDS_PER_CANDIDATE if self.is_cost_known else None
-        return Scatter(list(self.items), self.read(partitions), CELL_SCHEMA, tasks, seconds=seconds)
+        return Scatter(
+            list(self.items),
+            self.read(partitions),
+            CELL_SCHEMA,
+            tasks,
+            seconds=seconds,
+            objects=self.rows,
+        )
 
 
 def _hash_names(names: Sequence[str]) -> Hashes:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakesweep.collector.judge.magnitudes import Magnitudes
 from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, pack_rows, single_cell
+from lakesweep.progress import advance
 
 # Kinds of reference cells. LIVE_SIZED hashes are live, and counted with LIVE; a PROTECTING one keeps what it names though
 # nothing live does.
@@ -70,6 +71,7 @@ class ReferenceCells:
         **more: object,
     ) -> None:
         """Say of an item what was read of it and how many hashes are emitted: as many as entries where none are given."""
+        advance(sent if entries is None else entries)
         self._counts.append(
             {
                 "item": item,

@@ -22,7 +22,7 @@ from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.marks import is_untouched
 from lakesweep.collector.lakefs.paths import OWN, RunFolder, events_folder, mark_folder
 from lakesweep.collector.lease import Lease
-from lakesweep.collector.parts import Part, PartWriter, sum_of
+from lakesweep.collector.parts import Part, PartWriter, sum_of, tally_of
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
@@ -176,7 +176,7 @@ class _Copying:
                 ),
                 parts,
             )
-            step.items = sum(part.rows for part in copied.verified)
+            step.handled(tally_of(copied.verified))
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
         if self._flow == RESTORE:
             self._tell_restored(copied.verified)

@@ -8,15 +8,17 @@ from datetime import datetime
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
 from lakesweep.collector.guards import refuse_long_requests
+from lakesweep.collector.lakefs.paths import REPORTS
 from lakesweep.collector.lakefs.request import DEFAULT_KEEP_RUNS
-from lakesweep.collector.phases import Phases
+from lakesweep.collector.phases import Phases, reporting_engine
+from lakesweep.collector.report_files import FileMailbox
 from lakesweep.collector.resources import Resources, utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
-from lakesweep.progress import Progress
+from lakesweep.progress import Display
 from lakesweep.storage import ObjectStore, StorageOptions
 
 
@@ -68,7 +70,7 @@ def open_repository(
     storage: StorageOptions,
     engine: Engine,
     *,
-    bars: Progress | None = None,
+    display: Display | None = None,
     namespace_root: str | None = None,
     parallelism: Parallelism | None = None,
     margins: SafetyMargins = SAFETY_FULL,
@@ -86,13 +88,14 @@ def open_repository(
         )
     refuse_long_requests(storage, margins)
     namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
+    target, phases = Target(namespace, storage, namespace_root), Phases(name, display)
     return RunContext(
         repository=found,
         profile=client.profile(found.storage_id),
         client=client,
-        target=Target(namespace, storage, namespace_root),
-        engine=engine,
-        phases=Phases(name, bars),
+        target=target,
+        engine=reporting_engine(engine, phases, lambda: FileMailbox(target, REPORTS)),
+        phases=phases,
         parallelism=parallelism or Parallelism(),
         margins=margins,
         use_lease=use_lease,

@@ -16,6 +16,7 @@ from lakesweep.domain.addresses import (
     FOREIGN_REPOSITORY_PATTERN,
     classify_key,
 )
+from lakesweep.progress import advance
 from lakesweep.storage import ObjectStore
 
 # What a listing keeps of each candidate. Later stages add columns; none changes these.
@@ -124,8 +125,10 @@ def _candidates(pages: Sequence[tuple[pa.RecordBatch, _Seen]]) -> Iterator[pa.Re
     has_shape = pc.match_substring_regex(keys, CANDIDATE_PATTERN)
     start = 0
     for page, seen in pages:
+        size = sum_of(page, "size")
         seen.objects += page.num_rows
-        seen.bytes += sum_of(page, "size")
+        seen.bytes += size
+        advance(page.num_rows, size)
         is_candidate = pc.and_(
             has_shape.slice(start, page.num_rows), pc.invert(page.column("is_odd"))
         )

@@ -73,7 +73,7 @@ def _mark(
 
     with context.phases.phase("plan") as step:
         plan = _write_plan(context, request, run.mark_id, cutoff, garbage, run)
-        step.items = plan.garbage.objects
+        step.handled(plan.garbage)
         step.said = f"{plan.garbage.objects} objects, {plan.garbage.bytes} bytes"
     record = _record(context, request, run, plan, garbage.totals, started_at)
     record = replace(record, phases=tuple(context.phases.done), finished_at=context.clock())

@@ -19,7 +19,7 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
-from lakesweep.progress import Progress
+from lakesweep.progress import Display
 from lakesweep.settings.values import Settings
 
 
@@ -40,7 +40,7 @@ def open_client(settings: Settings) -> Iterator[LakeFSClient]:
 
 @contextmanager
 def open_run(
-    settings: Settings, repository: str, engine: Engine, bars: Progress | None = None
+    settings: Settings, repository: str, engine: Engine, display: Display | None = None
 ) -> Iterator[RunContext]:
     """Everything that a run on the repository needs."""
     name = repository_name(repository)
@@ -52,7 +52,7 @@ def open_run(
             name,
             settings.storage,
             engine,
-            bars=bars,
+            display=display,
             namespace_root=settings.namespace_root,
             parallelism=Parallelism(
                 range_tasks=collect.range_partitions, partitions=collect.address_partitions

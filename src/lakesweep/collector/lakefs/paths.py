@@ -15,6 +15,7 @@ RUNS = f"{OWN}runs/"
 MARKS = f"{OWN}marks/"
 EVENTS = f"{OWN}events/"
 LEASES = f"{OWN}{lease.LEASES}"
+REPORTS = f"{OWN}reports/"  # of tasks, while they work
 RANGE_CACHE = f"{OWN}ranges/"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")

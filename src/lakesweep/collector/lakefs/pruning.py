@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from lakesweep.collector.lakefs.compaction import compact_deletions
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import DamagedRun, files_of_run, forget_run, list_runs
-from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.lakefs.paths import REPORTS, RunFolder
 from lakesweep.collector.lakefs.saved import load_for_sweep, load_last_run
 from lakesweep.collector.lakefs.served import remove_served
 from lakesweep.collector.lease import Lease
@@ -131,15 +131,11 @@ def _is_finished(record: RunRecord) -> bool:
 def _working_files(
     store: ObjectStore, run_ids: Sequence[str], records: Sequence[RunRecord]
 ) -> list[str]:
-    """Listings and verdicts that no later run or sweep reads."""
+    """Listings and verdicts that no later run or sweep reads, and reports that tasks left behind."""
     needed = set(_needed_files(store, records))
-    return [
-        key
-        for run_id in run_ids
-        for folder in (RunFolder(RunId(run_id)).listing, RunFolder(RunId(run_id)).verdicts)
-        for key in store.keys(folder)
-        if key not in needed
-    ]
+    runs = (RunFolder(RunId(run_id)) for run_id in run_ids)
+    folders = [REPORTS, *(folder for run in runs for folder in (run.listing, run.verdicts))]
+    return [key for folder in folders for key in store.keys(folder) if key not in needed]
 
 
 def _needed_files(store: ObjectStore, records: Sequence[RunRecord]) -> Iterator[str]:

@@ -122,7 +122,7 @@ class Search:
                 expected_candidates=listed.listed.objects if listed else live.committed_entries,
                 cache_folder=RANGE_CACHE,
             )
-            step.items = sum(t.objects for t in judged.tallies.values())
+            step.handled(sum(judged.tallies.values(), Tally()))
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
@@ -187,6 +187,6 @@ class Search:
             listed = list_namespace(
                 self._context, slices.prefixes(since=since), self._folder.listing
             )
-            step.items = listed.listed.objects
+            step.handled(listed.listed)
             step.said = f"{listed.listed} in {len(slices.slices)} slices"
         return listed, slices

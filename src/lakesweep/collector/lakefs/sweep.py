@@ -110,7 +110,7 @@ class SweptRepository:
                 trust_dates=self.is_plan_untouched,
                 before=round_before,
             )
-            step.items = found.tally.objects
+            step.handled(found.tally)
             step.said = f"{found.tally} still garbage, {found.kept.revived} revived"
         return found
 

@@ -35,7 +35,7 @@ from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.sweep_progress import KeptRows
 from lakesweep.domain.commits import BranchId, MetaRangeId
-from lakesweep.domain.verdicts import Source, Verdict
+from lakesweep.domain.verdicts import Source, Tally, Verdict
 from lakesweep.formats.metaranges import RangeInfo
 
 
@@ -99,7 +99,7 @@ def verify_plan(
             expected_candidates=before.tally.objects if before else plan.garbage.objects,
             cache_folder=RANGE_CACHE,
         )
-        step.items = sum(t.objects for t in judged.tallies.values())
+        step.handled(sum(judged.tallies.values(), Tally()))
     # The server's list of a mark stays, for the next run to build on; that of a re-verification has served.
     context.store.delete_many(live.staged.files)
     save_range_index(

@@ -16,6 +16,7 @@ from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.target import Target, own_name
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.formats.tables import read_mark
+from lakesweep.progress import advance
 from lakesweep.storage import DeleteStatus, ObjectStore
 
 OUTCOME_SCHEMA = pa.schema(
@@ -187,6 +188,7 @@ def delete_chunk(
     for row in told:
         objects, total, example = totals.get(row["outcome"], (0, 0, row["address"]))
         totals[row["outcome"]] = (objects + 1, total + row["size_bytes"], example)
+    advance(len(told), sum(row["size_bytes"] for row in told))
     return _outcome_counts(chunk, totals)
 
 

@@ -128,7 +128,7 @@ class _Expiry:
         """What is live; refuses what can't be read, and a work location that a table owns."""
         facts = self._opened.facts
         found = read_live_catalog(self._context, self._live_set, facts, self._request)
-        self._is_place_checked = True
+        self._is_place_checked = self._context.phases.may_write_reports = True
         self._record = with_notices(self._record, found.folders.live)
         self._record = with_places(self._record, found.collected)
         self._context.live_sets.add_base_locations(

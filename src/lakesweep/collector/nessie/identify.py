@@ -67,6 +67,7 @@ def mark_live(
                 keep_state_at_cutoff=request.keep_state_at_cutoff,
                 collect_dropped=_collect_dropped(request, created),
                 parallelism=request.parallelism,
+                on_progress=phases.advance,
             )
             stored = live_sets.add_contents(live_set_id, found.references)
             step.items = found.commits_read

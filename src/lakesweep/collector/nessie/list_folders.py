@@ -13,6 +13,7 @@ from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.parts import PartWriter, sum_of
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
+from lakesweep.progress import advance
 from lakesweep.storage.keys import is_odd_key
 
 FILE_SCHEMA = pa.schema(
@@ -83,8 +84,10 @@ def list_folders(
     for prefix in prefixes:
         seen = _Seen()
         for batch in _pages(lake, prefix):
+            size = sum_of(batch, "size")
             seen.objects += batch.num_rows
-            seen.bytes += sum_of(batch, "size")
+            seen.bytes += size
+            advance(batch.num_rows, size)
             files = _candidates(prefix.folder, batch, seen, untouchable)
             tables |= find_tables(files.column("uri"))
             writer.add(files)

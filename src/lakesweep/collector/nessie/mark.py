@@ -53,7 +53,7 @@ class MarkedLiveSet:
                 folder.manifests,
                 self.live.canaries(),
             )
-            step.items = listed.seen.objects
+            step.handled(listed.seen)
             kinds = (Verdict.LIVE, Verdict.PROTECTED, Verdict.YOUNG)
             step.said = ", ".join(f"{judged.tallies[v].objects} {v}" for v in kinds)
             step.said += f", {judged.garbage_tally.objects} garbage"
@@ -81,6 +81,6 @@ class MarkedLiveSet:
         with context.phases.phase("list") as step:
             roots = outermost(base.location for base in self.live.folders.bases)
             listed = list_base_folders(context, roots, folder.listing)
-            step.items = listed.seen.objects
+            step.handled(listed.seen)
             step.said = f"{listed.seen} in {len(roots)} folders"
         return listed

@@ -137,7 +137,7 @@ class SweptLiveSet(SweptCatalog):
                 canaries,
             )
             tallies = judged.tallies
-            step.items = judged.garbage_tally.objects
+            step.handled(judged.garbage_tally)
             step.said = f"{judged.garbage_tally} still garbage, {tallies[Verdict.LIVE]} live again"
         undone = "No further file was deleted."
         refuse_bad_manifests(self._context, self.found, self._request, undone, judged.bad_manifests)

@@ -140,15 +140,15 @@ def test_without_a_named_master_small_work_needs_no_spark(
 ) -> None:
     """A named one is meant, and so is a JVM that is there: nobody could tell whether its tasks outlive this process."""
     monkeypatch.setattr("lakesweep.engine.pyspark_internals.has_gateway", lambda: False)
-    shell(name, *words)
+    shell(name, *words, "--no-progress")
     assert isinstance(asked.context.engine, HereFirst)
     monkeypatch.setattr("lakesweep.engine.pyspark_internals.has_gateway", lambda: True)
-    shell(name, *words)
+    shell(name, *words, "--no-progress")
     assert isinstance(asked.context.engine, LateEngine)
     monkeypatch.setattr("lakesweep.engine.pyspark_internals.has_gateway", lambda: False)
     monkeypatch.setattr("lakesweep.cli.nessie.context.start_engine", lambda *how: None)
     monkeypatch.setattr("lakesweep.engine.jvm.jvm_ahead", lambda *how: nullcontext())
-    shell(name, *words, "--master", "local[1]")
+    shell(name, *words, "--master", "local[1]", "--no-progress")
     assert isinstance(asked.context.engine, LateEngine)
 
 
