@@ -34,6 +34,7 @@ from lakesweep.cli.runs import runs_app
 from lakesweep.cli.serve import serve
 from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
+from lakesweep.cli.web import web
 from lakesweep.errors import LakesweepError, UnexpectedError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
@@ -69,6 +70,7 @@ app.command("backup")(backup)
 app.command("restore")(restore)
 app.add_typer(rules_app, name="rules")
 app.add_typer(runs_app, name="runs")
+app.command("web")(web)
 app.command("doctor")(doctor)
 app.command("explain")(explain)
 app.add_typer(nessie_app, name="nessie")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -74,6 +75,17 @@ def serve(
             " store that --allow-namespace names.",
         ),
     ] = False,
+    ui: Annotated[
+        bool, typer.Option(help="Pages for browsers at /ui, for whoever has a key.")
+    ] = True,
+    ui_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Where browsers and the pages' own runs reach this server; needed with TLS and behind a proxy."
+            "  [default: the endpoint]",
+        ),
+    ] = None,
     *,
     settings: Settings,  # logging is set up from it
 ) -> None:
@@ -83,6 +95,7 @@ def serve(
     LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. `lakesweep keys` gives others theirs. Ctrl-C or SIGTERM finishes the requests under way and stops.
     """
     with lake_packages():
+        from lakesweep.cli.lake_pages import LakePages
         from lakesweep.lake.addresses.reach import kinds_of_stores
         from lakesweep.lake.server import (
             Serving,
@@ -118,6 +131,10 @@ def serve(
     # All that the server writes is its user's alone, whatever the shell it was started from allows.
     os.umask(0o077)
     listener = bind(host, port)
+    # Its own runs would not trust a certificate that names another host than the loopback address.
+    if ui and (ui_url is not None or tls_cert is None):
+        pages = LakePages(ui_url or url_of(listener, serving), listener.getsockname()[1])
+        serving = replace(serving, pages=pages)
     lake = open_lake(lake_settings, db)
     try:
         given = os.environ.get(ACCESS_KEY_VARIABLE), os.environ.get(SECRET_KEY_VARIABLE)
@@ -125,6 +142,8 @@ def serve(
 
         def announce() -> None:
             typer.echo(f"endpoint           {url_of(listener, serving)}")
+            if serving.pages is not None:
+                typer.echo(f"pages              {ui_url or url_of(listener, serving)}/ui/")
             if made is not None:
                 typer.echo(f"access key id      {made.access_key_id}")
             if made is not None and not any(given):

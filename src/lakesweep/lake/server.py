@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Self
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.api.app import API_PATH, build_app
@@ -70,6 +71,8 @@ class Serving:
     tls_key: Path | None = None
     audit_log: Path | None = None
     limits: RequestLimits = field(default_factory=RequestLimits)
+    pages: Callable[[Lake], ASGIApp] | None = None
+    """Makes the pages for browsers. Workers are handed it, so it must be picklable."""
 
     def check(self) -> None:
         """Raise `ConfigError` when the certificate and its key can't be used."""
@@ -388,7 +391,12 @@ def _reopened_on_hangup(audit_log: AuditLog | None) -> Iterator[None]:
 def _uvicorn_server(lake: Lake, serving: Serving, audit_log: AuditLog | None) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
-            build_app(lake, limits=serving.limits, audit_log=audit_log),
+            build_app(
+                lake,
+                limits=serving.limits,
+                audit_log=audit_log,
+                pages=serving.pages(lake) if serving.pages is not None else None,
+            ),
             http=protocol_with(serving.limits),
             loop="lakesweep.lake.connections:ImpatientLoop",
             lifespan="off",

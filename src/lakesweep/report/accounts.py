@@ -10,8 +10,8 @@ from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.domain.durations import format_duration, format_time
 
 __all__ = [
-    *("DEFERRED_DELETES", "NESSIE", "Account", "Line", "accounts", "collectable_from"),
-    *("whole_seconds", "young_words"),
+    *("DEFERRED_DELETES", "GARBAGE_WORDS", "NESSIE", "Account", "Line", "accounts"),
+    *("collectable_from", "whole_seconds", "young_words"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -55,7 +55,7 @@ _LISTED: _Words = (
     ("undecided", "could not be looked up, and were kept"),
     ("garbage", ""),
 )
-_GARBAGE: _Words = (
+GARBAGE_WORDS: _Words = (
     ("expired", "only in commits past their retention"),
     ("unreferenced", "in no commit and on no branch"),
 )
@@ -97,7 +97,7 @@ def accounts(record: RunRecord) -> Iterator[Account]:
     if record.objects["listed"]:
         yield _account(record, "listed", "listed", "in the storage namespace", _LISTED)
     if record.objects["garbage"]:
-        yield _account(record, "garbage", "garbage", "why", _GARBAGE)
+        yield _account(record, "garbage", "garbage", "why", GARBAGE_WORDS)
         if _was_swept(record):
             left = "not reached yet"
             yield _account(record, "swept", "garbage", "what became of it", _SWEPT, left)

@@ -26,6 +26,7 @@ EXTRAS = [
     "pytest",
     "psutil",
     "multipart",
+    "playwright",
 ]
 
 PROGRAM = """

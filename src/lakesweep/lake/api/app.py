@@ -41,6 +41,7 @@ from lakesweep.lake.lake import Lake
 from lakesweep.lake.readiness import Readiness
 
 API_PATH = "/api/v1"
+PAGES_PATH = "/ui"
 
 # Routes are tried one after the other, so the busiest come first.
 _ROUTERS = (
@@ -68,12 +69,13 @@ def build_app(
     limits: RequestLimits | None = None,
     gateway_domains: Sequence[str] = DEFAULT_DOMAINS,
     audit_log: AuditLog | None = None,
+    pages: ASGIApp | None = None,
 ) -> ASGIApp:
-    """Everything that listens on the lake's one port."""
+    """Everything that listens on the lake's one port; `pages` are what browsers find below `PAGES_PATH`."""
     lanes = Lanes(lake)
     gateway = build_gateway(lake, lanes, domains=gateway_domains)
     metrics = Metrics(lake)
-    dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains)
+    dispatch = _Dispatch(build_rest(lake, lanes, metrics), gateway, gateway_domains, pages)
     hiding = HidePaths(dispatch, HiddenPaths(lake.settings.data_dir))
     limited = LimitRequests(hiding, limits or RequestLimits())
     return ObserveRequests(limited, (metrics,) if audit_log is None else (metrics, audit_log))
@@ -101,16 +103,21 @@ def build_routes() -> FastAPI:
 
 
 class _Dispatch:
-    """Sends S3 requests to the gateway and all others to the REST API."""
+    """Sends S3 requests to the gateway, a browser's to the pages, and all others to the REST API."""
 
-    def __init__(self, rest: ASGIApp, gateway: ASGIApp, domains: Sequence[str]) -> None:
+    def __init__(
+        self, rest: ASGIApp, gateway: ASGIApp, domains: Sequence[str], pages: ASGIApp | None
+    ) -> None:
         self._rest = rest
         self._gateway = gateway
+        self._pages = pages
         self._domains = tuple(domain.lower() for domain in domains)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._is_s3(scope):
             await self._gateway(scope, receive, send)
+        elif self._pages is not None and (scope.get("path", "") + "/").startswith(f"{PAGES_PATH}/"):
+            await self._pages(scope, receive, send)
         else:
             await self._rest(scope, receive, send)
 

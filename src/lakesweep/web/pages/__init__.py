@@ -1,0 +1,1 @@
+"""The pages, one file each: its routes, and what its template is handed."""

@@ -1,0 +1,32 @@
+// Small scripts over pages that work without them. Nothing here decides anything.
+"use strict";
+
+// A part of a page that is asked for again until it says that it is done.
+function keepFresh(part) {
+  const again = async () => {
+    try {
+      const answer = await fetch(part.dataset.refresh, { headers: { Accept: "text/html" } });
+      if (answer.status === 401) {
+        window.location.reload();
+        return;
+      }
+      if (answer.ok) {
+        const wasAtEnd = isAtEnd(part.querySelector("pre.log"));
+        // Written by a template of ours, which has escaped everything in it.
+        part.innerHTML = await answer.text();
+        const log = part.querySelector("pre.log");
+        if (log && wasAtEnd) log.scrollTop = log.scrollHeight;
+      }
+    } catch {
+      // The server may be back in a moment.
+    }
+    if (!part.querySelector("[data-done]")) window.setTimeout(again, 1500);
+  };
+  if (!part.querySelector("[data-done]")) window.setTimeout(again, 1000);
+}
+
+function isAtEnd(log) {
+  return !log || log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+}
+
+for (const part of document.querySelectorAll("[data-refresh]")) keepFresh(part);

@@ -1,0 +1,189 @@
+"""Every page with what a lake may hold: hostile names, damaged runs, secrets in messages, files that were changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.collector.lakefs.marks import save_plan, write_mark
+from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.parts import Part
+from lakesweep.collector.plan import Plan
+from lakesweep.collector.record import RunRecord, RunStatus, encode_record
+from lakesweep.collector.run_files import MarkId, RunId
+from lakesweep.domain.live_sets import new_live_set_id
+from lakesweep.domain.verdicts import Tally
+from lakesweep.formats import tables
+from lakesweep.lake.server import LakeServer
+from lakesweep.secrets import known_secrets
+from lakesweep.storage import ObjectStore
+from lakesweep.web.reading import opened_repository
+from lakesweep_testing.commands import Repository
+from lakesweep_testing.web_site import Browser, browse, local_caller
+
+HOSTILE = "data/<script>alert(1)</script>\"'&{{7*7}}"
+SECRET = "correct-horse-battery"
+
+
+@pytest.fixture
+def store(server: LakeServer, repository: Repository) -> Iterator[ObjectStore]:
+    with opened_repository(local_caller(server), repository.name) as opened:
+        yield opened.store
+
+
+def write_run(store: ObjectStore, name: str, status: RunStatus, addresses: list[str]) -> Plan:
+    """A run that marked these addresses, and everything that it says in hostile words."""
+    import pyarrow as pa
+
+    rows = [(address, 3, datetime(2024, 1, 1, tzinfo=UTC), "expired") for address in addresses]
+    columns = dict(zip(tables.MARK_SCHEMA.names, zip(*rows, strict=True), strict=True))
+    key = f"{RunFolder(RunId(name)).root}part.parquet"
+    store.write(key, tables.write_mark(pa.table(columns, schema=tables.MARK_SCHEMA)))
+    files = write_mark(store, MarkId(name), [Part(key, len(rows), 3 * len(rows))])
+    found = Tally(len(rows), 3 * len(rows))
+    plan = Plan(
+        repository="garden",
+        namespace=store.root.uri,
+        run_id=RunId(name),
+        mark_id=MarkId(name),
+        what="all",
+        cutoff=datetime(2024, 2, 1, tzinfo=UTC),
+        live=Tally(10, 100),
+        garbage=found,
+        files=files,
+    )
+    save_plan(store, plan)
+    record = RunRecord(
+        repository="garden",
+        run_id=name,
+        mark_id=name,
+        what=HOSTILE,
+        flow="clean",
+        status=status,
+        started_at=datetime(2024, 2, 2, tzinfo=UTC),
+        plan_id=plan.id,
+        reason=f"{HOSTILE} with {SECRET}",
+        notes=(HOSTILE,),
+        protected={HOSTILE: [HOSTILE]},
+        revived=(HOSTILE,),
+        failures={HOSTILE: HOSTILE},
+        backup_to=f"s3://{HOSTILE}" if status is RunStatus.PARTLY_SWEPT else "",
+    ).tallied({"garbage": found, "listed": found, "expired": found})
+    store.write(RunFolder(RunId(name)).record, encode_record(record))
+    return plan
+
+
+def test_names_of_a_lake_are_only_text(store: ObjectStore, browser: Browser) -> None:
+    """A path may hold a script; no page runs it, nor a template of its own."""
+    write_run(store, "hostile", RunStatus.PARTLY_SWEPT, [HOSTILE, "data/plain"])
+    paths = [
+        "",
+        "/runs",
+        "/runs/hostile",
+        "/marks/hostile",
+        "/backups",
+        "/marks/hostile?reason=expired",
+    ]
+    pages = [browser.text(f"/r/garden{path}") for path in paths]
+    pages += [
+        browser.get(
+            "/r/garden/marks/hostile",
+        ).text,
+        browser.send("GET", "/r/garden/marks/hostile", params={"prefix": HOSTILE}).text,
+        browser.send("GET", "/r/garden/marks/hostile", params={"reason": HOSTILE}).text,
+        browser.send("GET", "/r/garden/runs/" + "<script>alert(1)<%2Fscript>").text,
+        browser.send("GET", "/r/<script>alert(1)").text,
+        browser.post("/r/garden/runs/hostile/resume", {"plan_id": HOSTILE}).text,
+        browser.post("/r/garden/runs", {"what": HOSTILE}).text,
+    ]
+    for page in pages:
+        assert "<script>" not in page.replace('<script src="/static/pages.js" defer></script>', "")
+        assert "alert(1)</" not in page
+        assert "data/49" not in page
+    assert any("&lt;script&gt;alert(1)" in page for page in pages)
+
+
+def test_messages_show_no_secret(store: ObjectStore, browser: Browser) -> None:
+    """A server may quote what it was sent."""
+    write_run(store, "secretive", RunStatus.MARKED, ["data/a"])
+    known_secrets.remember([SECRET])
+    page = browser.text("/r/garden/runs/secretive")
+    assert SECRET not in page
+    assert "***" in page
+
+
+def test_a_mark_is_searched(store: ObjectStore, browser: Browser) -> None:
+    """By the beginning of the address, also when the whole place is pasted, and by reason."""
+    write_run(store, "many", RunStatus.MARKED, [f"data/{n:03}" for n in range(250)])
+    first = browser.text("/r/garden/marks/many")
+    assert "data/099" in first
+    assert "data/100" not in first
+    assert "at=0.100" in first
+    last = browser.text("/r/garden/marks/many?at=0.200")
+    assert "data/249" in last
+    assert "Next page" not in last
+    for prefix in ("data/12", "local://garden/data/12"):
+        found = browser.text(f"/r/garden/marks/many?prefix={prefix}")
+        assert found.count("<code>data/") == 10
+    assert "None." in browser.text("/r/garden/marks/many?reason=unreferenced")
+    assert browser.get("/r/garden/marks/many?at=x").status_code == 400
+    assert browser.get("/r/garden/marks/nothing").status_code == 404
+
+
+def test_a_changed_mark_is_not_shown_as_its_plan(store: ObjectStore, browser: Browser) -> None:
+    """What is browsed is what a sweep would read."""
+    plan = write_run(store, "changed", RunStatus.MARKED, ["data/a"])
+    store.write(plan.files[0].key, b"another")
+    assert browser.get("/r/garden/marks/changed").status_code == 409
+
+
+def test_a_plan_that_needs_a_lowered_guard_is_for_the_command_line(
+    store: ObjectStore, browser: Browser
+) -> None:
+    """The page offers no form for it."""
+    plan = write_run(store, "lowered", RunStatus.MARKED, ["data/a"])
+    record = json.loads(store.read(RunFolder(plan.run_id).record))
+    store.write(
+        RunFolder(plan.run_id).record, json.dumps(record | {"min_age_lowered": True}).encode()
+    )
+    page = browser.text("/r/garden/runs/lowered")
+    assert "on the command line only" in page
+    assert 'name="plan_id"' not in page
+
+
+def test_a_damaged_run_stops_no_page(store: ObjectStore, browser: Browser) -> None:
+    """The others are shown, and it is named."""
+    store.write(RunFolder(RunId("broken")).record, b"{")
+    assert "broken" in browser.text("/r/garden/runs")
+    assert browser.get("/r/garden/runs/broken").status_code == 409
+    assert browser.get("/r/garden/runs/none").status_code == 404
+
+
+def test_live_sets_are_shown_where_there_is_a_database(
+    server: LakeServer, tmp_path: Path, browser: Browser
+) -> None:
+    """And pages without one say so."""
+    assert browser.get("/live-sets").status_code == 404
+    assert "Live sets" not in browser.text("/")
+    with InMemoryLiveSets() as sets:
+        live_set = new_live_set_id()
+        sets.start_identify(live_set, datetime(2024, 1, 1, tzinfo=UTC))
+        sets.fail_identify(live_set, datetime(2024, 1, 2, tzinfo=UTC), HOSTILE)
+
+        @contextmanager
+        def opened() -> Iterator[InMemoryLiveSets]:
+            yield sets
+
+        with_sets = browse(local_caller(server), tmp_path / "n", live_sets=opened).browser()
+        for path in ("/live-sets", f"/live-sets/{live_set}"):
+            page = with_sets.text(path)
+            assert str(live_set) in page
+            assert "&lt;script&gt;" in page
+        assert with_sets.get(f"/live-sets/{new_live_set_id()}").status_code == 404
+        assert with_sets.get("/live-sets/x").status_code == 400
