@@ -35,7 +35,7 @@ class NotebookSink:
         """Replace the table, at most once a second and whenever nothing is under way."""
         if self._clock() < self._next_at and snapshot.running is not None:
             return
-        from IPython.display import HTML, display  # type: ignore[import-not-found]
+        from IPython.display import HTML, display
 
         self._next_at = self._clock() + _EVERY_SECONDS
         picture = HTML(progress_html(snapshot))
