@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lakesweep.api import LoweredGuards, backup, collect, explain, mark, restore, resume, sweep
+    from lakesweep.api import (
+        LoweredGuards,
+        backup,
+        collect,
+        explain,
+        mark,
+        restore,
+        resume,
+        sweep,
+        what_if,
+    )
     from lakesweep.collector.record import RunRecord, RunStatus
     from lakesweep.errors import LakesweepError
 
@@ -21,6 +31,7 @@ __all__ = [
     "restore",
     "resume",
     "sweep",
+    "what_if",
 ]
 
 _HOMES = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
@@ -27,7 +27,10 @@ from lakesweep.collector.lakefs.opening import (
     open_run,
     outside_target,
     sweep_request,
+    what_if_request,
 )
+from lakesweep.collector.lakefs.retention_rules import parse_rules
+from lakesweep.collector.lakefs.what_if import run_what_if
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
 from lakesweep.progress.displays import fitting_display
 from lakesweep.settings.lakefs_options import setting
@@ -38,12 +41,23 @@ if TYPE_CHECKING:
 
     from lakesweep.collector.lakefs.context import RunContext
     from lakesweep.collector.lakefs.explain import Explanations
+    from lakesweep.collector.lakefs.what_if import WhatIf
     from lakesweep.collector.phases import Phases
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
     from lakesweep.settings.values import Settings
 
-__all__ = ["LoweredGuards", "backup", "collect", "explain", "mark", "restore", "resume", "sweep"]
+__all__ = [
+    "LoweredGuards",
+    "backup",
+    "collect",
+    "explain",
+    "mark",
+    "restore",
+    "resume",
+    "sweep",
+    "what_if",
+]
 
 
 class Access(TypedDict, total=False):
@@ -76,6 +90,13 @@ class ExplainOptions(Access, total=False):
     min_age: str
     keep_ref: Sequence[str]
     keep_tags: bool
+
+
+class WhatIfOptions(ExplainOptions, total=False):
+    """What a what-if looks for, and by which rules."""
+
+    what: str
+    now: str
 
 
 class SweepOptions(Access, total=False):
@@ -221,6 +242,36 @@ def explain(
         open_source(settings, repo, _engine(spark)) as source,
     ):
         return explain_objects(source, objects, request)
+
+
+def what_if(
+    spark: SparkSession,
+    repo: str,
+    rules: Mapping[str, str] | None = None,
+    *,
+    branches: Sequence[str] = (),
+    depth: int = 1,
+    price: float | None = None,
+    save: bool = True,
+    guards: LoweredGuards | None = None,
+    **options: Unpack[WhatIfOptions],
+) -> WhatIf:
+    """Say what any number of days kept would free, and what other rules would. Nothing is deleted.
+
+    `rules` are the JSON texts of other rules, by names that the answer has for them; `branches` those whose own days are
+    varied too; `depth` the folders by which paths are grouped; `price` that of a GB and month.
+    """
+    settings = _settings(spark, options, WhatIfOptions, guards)
+    request = replace(
+        what_if_request(settings, repo),
+        rules=tuple((name, parse_rules(text, name)) for name, text in (rules or {}).items()),
+        branches=tuple(branches),
+        depth=depth,
+        price=price,
+        save=save,
+    )
+    with _opened(spark, repo, settings) as context:
+        return run_what_if(context, request)
 
 
 def _engine(spark: SparkSession | None) -> Engine | None:

@@ -35,6 +35,7 @@ from lakesweep.cli.serve import serve
 from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
 from lakesweep.cli.web import web
+from lakesweep.cli.what_if import what_if
 from lakesweep.errors import LakesweepError, UnexpectedError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
@@ -73,6 +74,7 @@ app.add_typer(runs_app, name="runs")
 app.command("web")(web)
 app.command("doctor")(doctor)
 app.command("explain")(explain)
+app.command("what-if")(what_if)
 app.add_typer(nessie_app, name="nessie")
 app.add_typer(config_app, name="config")
 app.command("job")(job)

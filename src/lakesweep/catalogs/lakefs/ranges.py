@@ -10,7 +10,7 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.metaranges import RangeInfo, read_metarange
 from lakesweep.storage import ObjectStore
 
-__all__ = ["committed_key", "distinct_ranges", "ranges_of_commits"]
+__all__ = ["add_ranges", "committed_key", "distinct_ranges", "ranges_of_commits"]
 
 
 def committed_key(object_id: str) -> str:
@@ -55,12 +55,19 @@ def distinct_ranges(
     """Every range that the metaranges name, once. Two metaranges that promise different counts for one range are refused."""
     ranges: dict[RangeId, RangeInfo] = {}
     for meta_range_id, infos in ranges_of_commits(store, meta_range_ids):
-        for info in infos:
-            known = ranges.setdefault(info.id, info)
-            if known.count != info.count:
-                raise UnsafeToSweepError(
-                    f"Metarange {meta_range_id} says that range {info.id} has {info.count} entries, another says "
-                    f"{known.count}. Nothing was deleted. One of these files is damaged.",
-                    kind="range-counts-differ",
-                )
+        add_ranges(ranges, meta_range_id, infos)
     return ranges
+
+
+def add_ranges(
+    ranges: dict[RangeId, RangeInfo], meta_range_id: MetaRangeId, infos: Iterable[RangeInfo]
+) -> None:
+    """Add the ranges of a metarange to those that are known; refused where the counts of one range differ."""
+    for info in infos:
+        known = ranges.setdefault(info.id, info)
+        if known.count != info.count:
+            raise UnsafeToSweepError(
+                f"Metarange {meta_range_id} says that range {info.id} has {info.count} entries, another says "
+                f"{known.count}. Nothing was deleted. One of these files is damaged.",
+                kind="range-counts-differ",
+            )

@@ -125,7 +125,7 @@ class KeyRows:
 
 
 @dataclass(frozen=True, slots=True)
-class _Events:
+class Events:
     """Hashes, in order, by their last event: a deletion, or a restoration. `count` is the number of all events."""
 
     gone: Hashes
@@ -161,7 +161,7 @@ class Judge:
         canaries = unpack_hashes(references, refs.CANARY)
         rows, hashes, duplicates = self._each_once(rows)
 
-        events = _last_events(references, self.cutoff)
+        events = last_events(references, self.cutoff)
         masks, in_expired, protections = self._verdicts(
             rows, hashes, live, expired, protecting, events
         )
@@ -208,7 +208,7 @@ class Judge:
         live: Hashes,
         expired: Hashes,
         protecting: Hashes,
-        events: _Events,
+        events: Events,
     ) -> tuple[dict[Verdict, Mask], Mask, pa.Array]:
         """Each row's one verdict, which rows an expired commit holds, and why each of the protected stays."""
         source = rows.column("source").to_numpy()
@@ -296,7 +296,8 @@ class Judge:
         return found
 
 
-def _last_events(references: pa.Table, cutoff: datetime) -> _Events:
+def last_events(references: pa.Table, cutoff: datetime) -> Events:
+    """What our runs did last to each object that they deleted or brought back."""
     gone = unpack_rows(references, refs.GONE, refs.EVENT_ROWS)
     restored = unpack_rows(references, refs.RESTORED, refs.EVENT_ROWS)
     hashes = np.concatenate((gone.column("hash").to_numpy(), restored.column("hash").to_numpy()))
@@ -307,7 +308,7 @@ def _last_events(references: pa.Table, cutoff: datetime) -> _Events:
     is_last = np.ones(len(hashes), dtype=bool)
     is_last[:-1] = hashes[1:] != hashes[:-1]
     is_restoration = is_last & ~is_deletion
-    return _Events(
+    return Events(
         gone=hashes[is_last & is_deletion],
         restored=hashes[is_restoration],
         lately_restored=hashes[is_restoration & (order >= refs.event_order(cutoff))],

@@ -153,7 +153,7 @@ def _retained(
     now: datetime,
 ) -> tuple[dict[CommitId, MetaRangeId], tuple[str, ...]]:
     """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
-    kept = _kept_roots(context, refs, roots)
+    kept = kept_roots(context, refs, roots)
     ours = retained_commits(
         refs.graph, refs.heads, rules, now, refs.head_moves, keep=[c.id for c in kept]
     )
@@ -177,7 +177,8 @@ def _retained(
     return retained | more, (note,)
 
 
-def _kept_roots(context: RunContext, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
+def kept_roots(context: RunContext, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
+    """The commits that a user names to be kept."""
     wanted: list[str] = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
     commits = [refs.graph[CommitId(c)] for c in wanted]
     for ref in roots.keep_refs:

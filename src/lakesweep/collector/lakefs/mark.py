@@ -66,7 +66,7 @@ def _mark(
     if request.mark_id is not None:
         _refuse_used_mark(context, parse_mark_id(request.mark_id))
     cutoff = fix_cutoff(context, request, lease)
-    now = _reference_time(request, started_at)
+    now = reference_time(request.now, started_at)
     context.engine.begin()
     run = _RepositoryMark(context, request, cutoff, now, attempt)
     garbage = find_garbage(run, context.phases)
@@ -172,15 +172,16 @@ def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutof
     )
 
 
-def _reference_time(request: MarkRequest, started_at: datetime) -> datetime:
-    if request.now is None:
+def reference_time(wanted: datetime | None, started_at: datetime) -> datetime:
+    """The time that days are counted back from."""
+    if wanted is None:
         return started_at
-    if request.now > started_at:
+    if wanted > started_at:
         raise ConfigError(
-            f"--now {format_time(request.now)} is in the future, where more would have expired. Nothing was touched.",
+            f"--now {format_time(wanted)} is in the future, where more would have expired. Nothing was touched.",
             kind="bad-now",
         )
-    return request.now
+    return wanted
 
 
 def _write_plan(

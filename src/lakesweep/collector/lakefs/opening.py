@@ -13,7 +13,7 @@ from lakesweep.collector.lakefs.context import (
     open_repository,
     repository_name,
 )
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What, WhatIfRequest
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -81,6 +81,19 @@ def mark_request(settings: Settings, repository: str) -> MarkRequest:
         keep_refs=collect.keep_refs,
         keep_tags=collect.keep_tags,
         now=collect.now,
+    )
+
+
+def what_if_request(settings: Settings, repository: str) -> WhatIfRequest:
+    """What the settings ask of a what-if of this repository."""
+    marking = mark_request(settings, repository)
+    return WhatIfRequest(
+        what=marking.what,
+        min_age=marking.min_age,
+        allow_lower_min_age=marking.allow_lower_min_age,
+        keep_refs=marking.keep_refs,
+        keep_tags=marking.keep_tags,
+        now=marking.now,
     )
 
 

@@ -17,6 +17,7 @@ EVENTS = f"{OWN}events/"
 LEASES = f"{OWN}{lease.LEASES}"
 REPORTS = f"{OWN}reports/"  # of tasks, while they work
 RANGE_CACHE = f"{OWN}ranges/"
+LATEST_WHAT_IF = f"{OWN}what-if/latest.json"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,17 @@ _SEVERAL_READINGS = r"%|//|/\.|^\.|:"
 
 # Names at the root of the namespace that a server gave: where there are any, such names may be candidates.
 COUNTS_SCHEMA = counts_schema(pa.field("root_names", pa.int64(), nullable=False))
+
+
+class CachedRange(Protocol):
+    """A range whose hashes may be in a pack."""
+
+    @property
+    def range_id(self) -> RangeId: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def pack(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +156,13 @@ def _read_ranges(
     cells: ReferenceCells,
 ) -> Iterator[pa.RecordBatch]:
     by_key = {f"_lakefs/{r.range_id}": r for r in ranges}
-    cached = _read_packs(store, target, ranges)
+    cached = read_packs(store, target, ranges)
     for range_id, entry in cached.items():
         item = by_key.pop(f"_lakefs/{range_id}")
         yield from _emit(cells, item, entry, item.pack)
     fresh: list[tuple[RangeReference, RangeHashes]] = []
     waiting = 0
-    for key, data in _read_many_or_refuse(store, list(by_key)):
+    for key, data in read_many_or_refuse(store, list(by_key)):
         item = by_key[key]
         with named_damage(key):
             entry = hash_range(item.range_id, data, item.count, normaliser)
@@ -196,9 +208,10 @@ def _emit(
         yield from cells.add(item.kind, entry.hashes)
 
 
-def _read_packs(
-    store: ObjectStore, target: Target, ranges: list[RangeReference]
+def read_packs(
+    store: ObjectStore, target: Target, ranges: Iterable[CachedRange]
 ) -> dict[RangeId, RangeHashes]:
+    """The hashes of those ranges whose pack is there and intact."""
     wanted: dict[str, dict[RangeId, int]] = {}
     for item in ranges:
         if item.pack:
@@ -241,10 +254,10 @@ def hash_range(
 
 
 def _read_or_refuse(store: ObjectStore, key: str) -> bytes:
-    return next(data for _, data in _read_many_or_refuse(store, [key]))
+    return next(data for _, data in read_many_or_refuse(store, [key]))
 
 
-def _read_many_or_refuse(store: ObjectStore, keys: list[str]) -> Iterator[tuple[str, bytes]]:
+def read_many_or_refuse(store: ObjectStore, keys: list[str]) -> Iterator[tuple[str, bytes]]:
     """Read what must be there. A missing range or page is doubt about what is live, never 'nothing live'."""
     try:
         yield from store.read_many(keys)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from lakesweep.domain.rules import RetentionRules
+
 DEFAULT_KEEP_RUNS = 30
 
 
@@ -37,3 +39,20 @@ class MarkRequest:
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
     now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfRequest:
+    """Options of a what-if. `rules` are other rules by name, `branches` those whose own days are varied too."""
+
+    what: What = What.ALL
+    min_age: timedelta | None = None
+    allow_lower_min_age: bool = False
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+    now: datetime | None = None
+    rules: tuple[tuple[str, RetentionRules], ...] = ()
+    branches: tuple[str, ...] = ()  # none: all where they are few
+    depth: int = 1  # folders of a path by which it is grouped
+    price: float | None = None  # of a GB and month
+    save: bool = True

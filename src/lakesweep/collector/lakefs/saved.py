@@ -148,10 +148,10 @@ def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFi
     return events
 
 
-def load_range_index(store: ObjectStore) -> dict[RangeId, str]:
-    """Which pack holds the hashes of which range; empty when the cache is due to be made anew."""
+def load_range_index(store: ObjectStore, *, may_remove: bool = True) -> dict[RangeId, str]:
+    """Which pack holds the hashes of which range; empty when the cache is due to be made anew, and is removed."""
     keys = list(store.keys(f"{RANGE_CACHE}index-"))
-    if len(keys) > _MOST_INDEXES:
+    if len(keys) > _MOST_INDEXES and may_remove:
         store.delete_many(list(store.keys(RANGE_CACHE)))
         return {}
     index: dict[RangeId, str] = {}
