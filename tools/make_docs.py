@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from error_kinds import errors_page
 from lakesweep.cli.main import app
 from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.nessie_options import NESSIE_OPTIONS
@@ -40,7 +42,11 @@ def main() -> int:
 
 def pages() -> dict[Path, str]:
     """Every generated page, by its path."""
-    return {REFERENCE / "commands.md": commands_page(), REFERENCE / "settings.md": settings_page()}
+    return {
+        REFERENCE / "commands.md": commands_page(),
+        REFERENCE / "settings.md": settings_page(),
+        REFERENCE / "errors.md": errors_page(),
+    }
 
 
 def commands_page() -> str:

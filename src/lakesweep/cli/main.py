@@ -120,6 +120,7 @@ def guarded(command: Callable[[], object]) -> int:
         _print_error(f"lakesweep: {error.message}")
         if unexpected is not None:
             _print_report_request()
+        _print_kind(error.kind)
         return error.exit_status
     except _WrongUse as error:
         _print_wrong_use(error)
@@ -136,6 +137,7 @@ def guarded(command: Callable[[], object]) -> int:
         _print_traceback(error)
         _print_error(f"lakesweep: this is a bug of ours: {type(error).__name__}: {error}")
         _print_report_request()
+        _print_kind(LakesweepError.default_kind)
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
         _print_error(
@@ -193,6 +195,11 @@ def _print_report_request() -> None:
         f"the command, and: {versions}.\n"
         "If a sweep was under way, `lakesweep runs show` says how far it came."
     )
+
+
+def _print_kind(kind: str) -> None:
+    """The last line of a failure: for scripts, and for docs/reference/errors.md."""
+    _print_error(f"lakesweep: kind of error: {kind}")
 
 
 def _print_error(text: str) -> None:

@@ -81,6 +81,7 @@ class RunRecord:
     started_at: datetime
     plan_id: str = ""
     reason: str = ""
+    kind: str = ""  # of the error that ended the run: docs/reference/errors.md
     cutoff: datetime | None = None
     finished_at: datetime | None = None
     last_slice: str = ""

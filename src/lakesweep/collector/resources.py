@@ -52,9 +52,15 @@ class Resources:
         except LakesweepError as error:
             logger.warning("run#%s its record could not be written: %s", record.run_id, error)
 
-    def ended(self, record: RunRecord, status: RunStatus, reason: str = "") -> RunRecord:
-        """The record of a run that has ended now."""
-        phases = tuple(self.phases.done)
+    def ended(
+        self, record: RunRecord, status: RunStatus, reason: str = "", kind: str = ""
+    ) -> RunRecord:
+        """The record of a run that has ended now; `kind` is that of the error that ended it."""
         return replace(
-            record, status=status, reason=reason, finished_at=self.clock(), phases=phases
+            record,
+            status=status,
+            reason=reason,
+            kind=kind,
+            finished_at=self.clock(),
+            phases=tuple(self.phases.done),
         )

@@ -85,7 +85,7 @@ class Sweep:
             # deleted stays true as well.
             is_partly = self._may_have_deleted or self.record.status is RunStatus.PARTLY_SWEPT
             status = RunStatus.PARTLY_SWEPT if is_partly else status_after(error)
-            ended = self._ended(status, error.message)
+            ended = self._ended(status, error.message, error.kind)
             self.resources.save_record_if_possible(self.catalog.files.record, ended)
             if not is_partly:
                 raise
@@ -246,18 +246,19 @@ class Sweep:
         elif failed.objects:
             said = f"{said} Nothing was deleted. {texts.go_on}"
             status, failure = RunStatus.FAILED, StorageError(said, kind=_KEYS_FAILED)
-        record = self._ended(status, self._progress.why_failed)
+        kind = failure.kind if failure is not None else ""
+        record = self._ended(status, self._progress.why_failed, kind)
         record = self.catalog.concluded(record, self._progress, failure)
         self.resources.save_record(self.catalog.files.record, record)
         if failure is not None:
             raise failure
         return record
 
-    def _ended(self, status: RunStatus, reason: str) -> RunRecord:
+    def _ended(self, status: RunStatus, reason: str, kind: str = "") -> RunRecord:
         """The record with what this sweep did."""
         # Whoever goes on with this sweep copies first, too.
         to = "" if status is RunStatus.SWEPT else self._backup_uri or self.record.backup_to
-        ended = replace(self.resources.ended(self.record, status, reason), backup_to=to)
+        ended = replace(self.resources.ended(self.record, status, reason, kind), backup_to=to)
         if not self._has_looked:
             # Nothing was looked at, so what an earlier sweep of this plan counted stays.
             return ended

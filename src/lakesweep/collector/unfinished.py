@@ -7,7 +7,12 @@ from datetime import datetime
 
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.record import RunRecord, RunStatus
-from lakesweep.errors import ConfigError, LakesweepError, UnsafeToSweepError
+from lakesweep.errors import (
+    ConfigError,
+    InterruptedRunError,
+    LakesweepError,
+    UnsafeToSweepError,
+)
 
 
 def status_after(error: BaseException) -> RunStatus:
@@ -39,13 +44,24 @@ def unfinished_record(
             flow=flow,
             status=status,
             reason=_reason(error),
+            kind=kind_of(error),
             started_at=started_at,
             finished_at=finished_at,
             phases=tuple(phases.done) if phases is not None else (),
         )
     if saved.reason or saved.status is RunStatus.PARTLY_SWEPT:
-        return saved  # the run said itself how it ended
-    return replace(saved, status=status, reason=_reason(error), finished_at=finished_at)
+        # The run said itself how it ended.
+        return replace(saved, kind=saved.kind or kind_of(error))
+    ended = replace(saved, status=status, reason=_reason(error), finished_at=finished_at)
+    return replace(ended, kind=kind_of(error))
+
+
+def kind_of(error: BaseException) -> str:
+    """The stable name of what ended a run."""
+    if isinstance(error, LakesweepError):
+        return error.kind
+    is_stopped = isinstance(error, KeyboardInterrupt)
+    return (InterruptedRunError if is_stopped else LakesweepError).default_kind
 
 
 def _reason(error: LakesweepError | KeyboardInterrupt) -> str:

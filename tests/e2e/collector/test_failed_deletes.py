@@ -66,8 +66,10 @@ def test_partial_failures_are_named_and_counted(scene: Scene) -> None:
     assert record.objects["deleted"] == len(scene.garbage) - 2
     assert set(record.failures) == {"denied", "failed"}
     assert scene.garbage["orphan-1"] in record.failures["denied"]
+    assert record.kind == "keys-failed"
     assert_adds_up(record)
     resumed = run_resume(scene.context(), marked.run_id, SweepRequest())
+    assert resumed.kind == ""
     assert resumed.status is RunStatus.SWEPT
     assert not scene.left()
     assert_adds_up(resumed)

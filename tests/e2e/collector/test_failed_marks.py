@@ -53,6 +53,7 @@ def test_mark_whose_server_fails_is_listed_with_the_reason(scene: Scene, route: 
     run = only_run(scene)
     assert run.status is RunStatus.FAILED
     assert run.reason == caught.value.message
+    assert run.kind == caught.value.kind == "http-400"
     assert run.finished_at is not None
     assert load_run(scene.store, scene.name, run.run_id) == run
     refused_by_all(scene, run)

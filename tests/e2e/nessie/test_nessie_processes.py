@@ -154,6 +154,7 @@ def test_a_missing_manifest_exits_4_and_giving_up_goes_on(scene: NessieScene, sh
     record = shell.json("nessie", "expire", "--jdbc", "-L", "id.txt", status=4)
     assert record["status"] == "refused"
     assert lost in record["reason"]
+    assert record["kind"] == "unreadable"
     assert "EXPIRY_FAILED" in shell.run("nessie", "list", "--jdbc")
     assert scene.files() == before
     given_up = ("--give-up", broken.content_id)

@@ -61,7 +61,10 @@ def test_errors_of_ours_exit_with_their_status(
     assert run(["fail"]) == kind.exit_status
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "lakesweep: what failed and what was not done\n"
+    assert err == (
+        "lakesweep: what failed and what was not done\n"
+        f"lakesweep: kind of error: {kind.default_kind}\n"
+    )
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, Panic])

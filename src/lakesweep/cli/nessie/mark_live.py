@@ -134,4 +134,5 @@ def _failed(error: LakesweepError, took: timedelta) -> dict[str, object]:
         "status": LiveSetStatus.IDENTIFY_FAILED.value,
         "seconds": took.total_seconds(),
         "reason": error.message,
+        "kind": error.kind,
     }

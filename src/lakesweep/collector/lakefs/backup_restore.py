@@ -36,6 +36,8 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.formats.xid import new_xid
 from lakesweep.storage import ObjectStore
 
+_COPIES_FAILED = "copies-failed"
+
 
 @dataclass(frozen=True, slots=True)
 class CopyRun:
@@ -217,8 +219,9 @@ class _Copying:
             "failed": failed,
         }
         status = RunStatus.FAILED if failed.objects else done
+        kind = _COPIES_FAILED if failed.objects else ""
         record = replace(
-            self._resources.ended(self._record.tallied(counted), status, reason),
+            self._resources.ended(self._record.tallied(counted), status, reason, kind),
             failures={"failed": reason} if reason else {},
         ).noted(f"{'to' if self._flow == BACKUP else 'from'} {self._run.outside.namespace.uri}")
         self._resources.save_record(self._folder.record, record)
@@ -226,7 +229,7 @@ class _Copying:
             raise StorageError(
                 f"{failed.objects} of {counted['garbage'].objects} objects could not be copied ({reason}). The others "
                 f"are there and verified, nothing was deleted. Give the {self._flow} again to go on.",
-                kind="copies-failed",
+                kind=_COPIES_FAILED,
             )
         return record
 

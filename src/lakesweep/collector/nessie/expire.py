@@ -33,6 +33,7 @@ from lakesweep.collector.nessie.sweep import SweptLiveSet
 from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.plan import Plan, planned_files, planned_parts
 from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.unfinished import kind_of
 from lakesweep.domain.live_sets import (
     DeferredFile,
     LiveSet,
@@ -181,7 +182,7 @@ class _Expiry:
             status = last.status
         elif isinstance(error, UnsafeToSweepError):
             status = RunStatus.REFUSED
-        ended = self._resources.ended(last, status, said)
+        ended = self._resources.ended(last, status, said, kind_of(error))
         self._resources.save_record_if_possible(self._folder.record, ended)
 
     def _find_garbage(self, live: LiveCatalog) -> FilesFound:

@@ -29,7 +29,7 @@ from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.sweep_progress import KeptRows, SweepProgress
-from lakesweep.collector.unfinished import status_after
+from lakesweep.collector.unfinished import kind_of, status_after
 from lakesweep.domain.verdicts import Verdict
 from lakesweep.errors import LakesweepError
 
@@ -103,7 +103,7 @@ class SweptLiveSet(SweptCatalog):
         except LakesweepError as error:
             if self._context.phases.saved_record is None:
                 # Refused before its first round.
-                ended = resources.ended(record, status_after(error), error.message)
+                ended = resources.ended(record, status_after(error), error.message, kind_of(error))
                 resources.save_record(self.files.record, ended)
             raise
 
