@@ -25,7 +25,7 @@ from lakesweep.collector.judge.meeting import Judged, add_up
 from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.candidates import read_candidates
 from lakesweep.collector.lakefs.judging import address_judge
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import AddressList, read_references
 from lakesweep.collector.parts import PartWriter
 from lakesweep.collector.target import Target

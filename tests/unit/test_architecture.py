@@ -193,12 +193,9 @@ def test_what_catalogs_share_knows_none_of_them() -> None:
 def test_executors_load_no_client_of_a_catalog() -> None:
     """Every task would load it again: half a second of each worker."""
     work = [
-        *(
-            f"lakefs.{m}"
-            for m in ("rows", "list_prefixes", "dating", "deletion", "reupload_lookups")
-        ),
-        *(f"nessie.{m}" for m in ("rows", "list_folders", "metadata", "deletion", "folder_sums")),
-        *("judge.columns", "ledger.deleting", "copies.copier", "copies.order_rows"),
+        *(f"lakefs.{m}" for m in ("rows", "listing", "dating", "deletion", "reupload_lookups")),
+        *(f"nessie.{m}" for m in ("rows", "listing", "metadata", "deletion", "folder_sums")),
+        *("listing", "judge.columns", "ledger.deleting", "copies.copier", "copies.order_rows"),
     ]
     imports = ", ".join(f"lakesweep.collector.{module}" for module in work)
     program = (

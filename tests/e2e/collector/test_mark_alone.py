@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_mark
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA, LISTED_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.paths import MARKS
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.lakefs.saved import load_for_sweep
+from lakesweep.collector.listing import LISTED_SCHEMA
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.cutoff import SAFETY_FULL
@@ -101,15 +102,15 @@ class ListsTwice(InProcessEngine):
         if scatter.schema != LISTED_SCHEMA:
             return rows
         values = rows.to_pylist()
-        part = next(row for row in values if row["kind"] == "part")
-        prefix = next(row for row in values if row["kind"] == "prefix")
-        (first,) = read_part(self._store.read(part["name"]), CANDIDATE_SCHEMA, part["name"])
+        task = next(row for row in values if row["parts"])
+        part = task["parts"][0]
+        (first,) = read_part(self._store.read(part["key"]), CANDIDATE_SCHEMA, part["key"])
         written = pa.BufferOutputStream()
         pq.write_table(pa.Table.from_batches([first, first.slice(0, 1)]), written)
-        self._store.write(part["name"], written.getvalue().to_pybytes())
-        for row in (part, prefix):
-            row["objects"] += 1
-            row["bytes"] += first.column("size_bytes")[0].as_py()
+        self._store.write(part["key"], written.getvalue().to_pybytes())
+        for counted, objects in ((part, "rows"), (task, "objects")):
+            counted[objects] += 1
+            counted["bytes"] += first.column("size_bytes")[0].as_py()
         return pa.Table.from_pylist(values, schema=rows.schema)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.nessie.expire import expire
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.collector.parts import read_part
 from lakesweep.domain.cutoff import SAFETY_FULL

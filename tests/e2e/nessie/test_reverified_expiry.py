@@ -11,14 +11,13 @@ import pytest
 
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.lease import Lease
+from lakesweep.collector.listing import Listing
 from lakesweep.collector.nessie import expire as expire_module
 from lakesweep.collector.nessie import mark as mark_module
-from lakesweep.collector.nessie.context import NessieContext, SetFolder
+from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.identify import Marked
-from lakesweep.collector.nessie.listing import ListedFiles
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus
-from lakesweep.domain.location import Location
 from lakesweep.errors import (
     CatalogError,
     ConfigError,
@@ -532,17 +531,17 @@ class TestInterrupted:
         """The second is refused and leaves no trace: the first goes on as if nobody had asked."""
         orders = self._with_orphans(scene)
         marked = scene.mark()
-        real = mark_module.list_base_folders
+        real = mark_module.list_objects
         refused: list[UnsafeToSweepError] = []
 
-        def meanwhile(context: NessieContext, roots: list[Location], folder: str) -> ListedFiles:
-            monkeypatch.setattr(mark_module, "list_base_folders", real)
+        def meanwhile(*given: Any, **more: Any) -> Listing:
+            monkeypatch.setattr(mark_module, "list_objects", real)
             with pytest.raises(UnsafeToSweepError, match="Another collector") as second:
                 scene.expire(marked)
             refused.append(second.value)
-            return real(context, roots, folder)
+            return real(*given, **more)
 
-        monkeypatch.setattr(mark_module, "list_base_folders", meanwhile)
+        monkeypatch.setattr(mark_module, "list_objects", meanwhile)
         record = scene.expire(marked)
 
         assert refused

@@ -22,7 +22,7 @@ from lakesweep.collector.judge.references import (
     event_order,
 )
 from lakesweep.collector.lakefs.candidates import Candidate, SavedFile, read_candidates
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import (
     AddressList,
     EventFile,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.parts import PartWriter, read_addresses, read_part
 from lakesweep.domain.location import Location
 from lakesweep.errors import FormatError

@@ -17,7 +17,7 @@ from lakesweep.collector.judge.candidates import (
     counts_schema,
     read_needed,
 )
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.parts import read_addresses, read_part
 from lakesweep.collector.target import Target

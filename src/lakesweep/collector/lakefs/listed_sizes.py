@@ -10,16 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.collector.judge.candidates import candidate_cells, counts_schema
-from lakesweep.collector.lakefs.list_prefixes import Prefix
+from lakesweep.collector.lakefs.listing import ListedNamespace
+from lakesweep.collector.listing import Piece, joined
 from lakesweep.collector.parts import sum_of
 from lakesweep.collector.target import Target
-from lakesweep.domain.addresses import (
-    CANDIDATE_PATTERN,
-    FOREIGN_REPOSITORY_PATTERN,
-    ROOT_CANDIDATE_PATTERN,
-)
+from lakesweep.domain.addresses import FOREIGN_REPOSITORY_PATTERN, ROOT_CANDIDATE_PATTERN
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.storage import ObjectStore
 
 __all__ = ["LISTED_COUNTS", "LISTED_ROWS", "Prefixes", "list_sizes"]
 
@@ -37,7 +33,6 @@ LISTED_COUNTS = counts_schema(
     pa.field("foreign_repository", pa.int64()),
 )
 _BYTES_PER_ROW = 30
-_ROWS_TOGETHER = 50_000  # a pattern takes longer to build than a page of keys to be matched with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class Prefixes:
     """What one task lists."""
 
     number: int
-    prefixes: tuple[Prefix, ...]
+    prefixes: tuple[Piece[str], ...]
     rows: None = None
     bytes: None = None
 
@@ -58,11 +53,11 @@ def list_sizes(
     target: Target, partitions: int, items: Iterator[Prefixes]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of LISTED_ROWS, and the counts of every item."""
-    store = target.open()
+    namespace = ListedNamespace(target)
 
     def read(item: Prefixes) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
-        for page in _together(_pages(store, item.prefixes)):
-            yield _rows(page)
+        for page in joined(namespace.pages(item.prefixes)):
+            yield _rows(page, namespace.is_candidate(page))
 
     return candidate_cells(
         items,
@@ -74,21 +69,17 @@ def list_sizes(
     )
 
 
-def _rows(page: pa.RecordBatch) -> tuple[pa.RecordBatch, Mapping[str, int]]:
+def _rows(page: pa.RecordBatch, is_candidate: pa.Array) -> tuple[pa.RecordBatch, Mapping[str, int]]:
     """What lakeFS itself could have written, and what is said of the rest."""
-    keys = page.column("key")
-    is_candidate = pc.and_(
-        pc.match_substring_regex(keys, CANDIDATE_PATTERN), pc.invert(page.column("is_odd"))
-    )
     rest = page.filter(pc.invert(is_candidate))
     is_foreign = pc.match_substring_regex(rest.column("key"), FOREIGN_REPOSITORY_PATTERN)
     page = page.filter(is_candidate)
-    keys = page.column("key").cast(pa.string())
+    keys = page.column("key")
     rows = pa.RecordBatch.from_arrays(
         [
             pa.array(hash_addresses(keys)),
-            page.column("size").cast(pa.int64()),
-            page.column("last_modified").cast(pa.timestamp("us", tz="UTC")),
+            page.column("size"),
+            page.column("last_modified"),
             pc.match_substring_regex(keys, ROOT_CANDIDATE_PATTERN),
         ],
         schema=LISTED_ROWS,
@@ -99,22 +90,3 @@ def _rows(page: pa.RecordBatch) -> tuple[pa.RecordBatch, Mapping[str, int]]:
         "foreign_repository": int(np.count_nonzero(is_foreign.to_numpy(zero_copy_only=False))),
     }
     return rows, said
-
-
-def _pages(store: ObjectStore, prefixes: tuple[Prefix, ...]) -> Iterator[pa.RecordBatch]:
-    for _, page in store.list_many([prefix.key for prefix in prefixes if prefix.recursive]):
-        yield page
-    for prefix in prefixes:
-        if not prefix.recursive:
-            yield store.list_folder(prefix.key).objects
-
-
-def _together(pages: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    waiting: list[pa.RecordBatch] = []
-    for page in pages:
-        waiting.append(page)
-        if sum(some.num_rows for some in waiting) >= _ROWS_TOGETHER:
-            yield pa.concat_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_batches(waiting)

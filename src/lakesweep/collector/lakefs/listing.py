@@ -1,78 +1,92 @@
-"""The listing stage: slices over the engine, candidates into parts, everything else counted and named."""
+"""The listing of a namespace: what lakeFS itself could have written may be garbage, all else is counted and named."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import ClassVar
 
-from lakesweep.collector.judge.candidates import CandidatePart, listed_parts
-from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.list_prefixes import LISTED_SCHEMA, Prefix, list_prefixes
-from lakesweep.collector.parts import Part
-from lakesweep.domain.verdicts import Tally
-from lakesweep.engine.tasks import Scatter, tasks_for
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.collector.listing import ListedCatalog, Listing, Piece, list_objects
+from lakesweep.collector.target import Target
+from lakesweep.domain.addresses import (
+    CANDIDATE_PATTERN,
+    FOREIGN_REPOSITORY_PATTERN,
+    PROTECTED_PATTERNS,
+    ProtectedReason,
+)
+from lakesweep.engine.tasks import Engine
 from lakesweep.errors import UnsafeToSweepError
 
-_EXAMPLES = 10
+# What a listing keeps of each candidate. Later stages add columns; none changes these.
+CANDIDATE_SCHEMA = pa.schema(
+    [
+        pa.field("address", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC")),
+    ]
+)
+
+_EXAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class ListedObjects:
-    """What a listing saw. `candidates` + `protected` = `listed`, in objects and bytes."""
+class ListedNamespace(ListedCatalog[str]):
+    """Tells objects of a repository from what else lies in its namespace. A folder is a prefix of keys."""
 
-    listed: Tally
-    protected: Tally
-    parts: tuple[CandidatePart, ...]
-    examples: dict[str, list[str]]
+    schema: ClassVar[pa.Schema] = CANDIDATE_SCHEMA
+
+    target: Target
+
+    def pages(self, pieces: Sequence[Piece[str]]) -> Iterator[pa.RecordBatch]:
+        store = self.target.open()
+        for _, page in store.list_many([piece.folder for piece in pieces if piece.recursive]):
+            yield page
+        for piece in pieces:
+            if not piece.recursive:
+                yield store.list_folder(piece.folder).objects
+
+    def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
+        has_shape = pc.match_substring_regex(page.column("key"), CANDIDATE_PATTERN)
+        return pc.and_(has_shape, pc.invert(page.column("is_odd")))
+
+    def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+        """A few names for each reason to protect."""
+        for reason, pattern in (
+            (ProtectedReason.OTHER_REPOSITORY, FOREIGN_REPOSITORY_PATTERN),
+            (ProtectedReason.ODD_KEY, None),
+            *PROTECTED_PATTERNS,
+        ):
+            if not protected.num_rows:
+                return
+            keys, is_so = protected.column("key"), protected.column("is_odd")
+            if pattern is not None:
+                is_so = pc.match_substring_regex(keys, pattern)
+            for key in keys.filter(is_so)[:_EXAMPLES].to_pylist():
+                yield reason.value, key
+            protected = protected.filter(pc.invert(is_so))
 
 
-def list_namespace(context: RunContext, prefixes: Sequence[Prefix], folder: str) -> ListedObjects:
-    """List these prefixes, each exactly once."""
-    scatter = Scatter(
-        list(prefixes),
-        partial(list_prefixes, context.target, folder),
-        LISTED_SCHEMA,
-        tasks_for(
-            len(prefixes),
-            context.engine.slots,
-            at_most=context.parallelism.list_tasks,
-            per_task=8,
-            waves=4,
-        ),
+def list_namespace(
+    engine: Engine,
+    target: Target,
+    folder: str,
+    name: str,
+    prefixes: Sequence[Piece[str]],
+    most_tasks: int,
+) -> Listing:
+    """List these prefixes of the repository `name`; refuses to take another repository's objects for its own."""
+    catalog = ListedNamespace(target)
+    listing = list_objects(
+        engine, target, folder, catalog, prefixes, most_tasks=most_tasks, per_task=8
     )
-    rows = context.engine.collect(scatter).to_pylist()
-    seen = [row for row in rows if row["kind"] == "prefix"]
-    if sorted(row["name"] for row in seen) != sorted(p.key for p in prefixes):
+    foreign = listing.notices.get(ProtectedReason.OTHER_REPOSITORY.value)
+    if foreign:
         raise UnsafeToSweepError(
-            f"{len(prefixes)} prefixes of {context.name} were to be listed, {len(seen)} were. Nothing was deleted. Run again.",
-            kind="not-conserved",
-        )
-    foreign = next((row["foreign_repository"] for row in seen if row["foreign_repository"]), None)
-    if foreign is not None:
-        raise UnsafeToSweepError(
-            f"Another repository lies inside the data of {context.name}: {foreign}. Its objects would look like garbage here. "
+            f"Another repository lies inside the data of {name}: {foreign[0]}. Its objects would look like garbage here. "
             "Nothing was deleted. Move that repository out of this namespace.",
             kind="foreign-repository",
         )
-    parts = [row for row in rows if row["kind"] == "part"]
-    listed = Tally(sum(r["objects"] for r in seen), sum(r["bytes"] for r in seen))
-    protected = Tally(sum(r["protected"] for r in seen), sum(r["protected_bytes"] for r in seen))
-    written = Tally(sum(r["objects"] for r in parts), sum(r["bytes"] for r in parts))
-    if written + protected != listed:
-        raise UnsafeToSweepError(
-            f"The listing of {context.name} does not add up: {listed} were listed, {written} written, {protected} protected. "
-            "Nothing was deleted. Run again.",
-            kind="not-conserved",
-        )
-    examples: dict[str, list[str]] = {}
-    for row in seen:
-        for reason, names in json.loads(row["examples"]).items():
-            examples[reason] = (examples.get(reason, []) + names)[:_EXAMPLES]
-    return ListedObjects(
-        listed,
-        protected,
-        tuple(listed_parts(Part(r["name"], r["objects"], r["bytes"]) for r in parts)),
-        examples,
-    )
+    return listing

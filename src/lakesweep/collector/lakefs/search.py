@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.judge.meeting import Canaries
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
@@ -15,7 +16,7 @@ from lakesweep.collector.lakefs.ages import ask_ages
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge, judge_candidates
-from lakesweep.collector.lakefs.listing import ListedObjects, list_namespace
+from lakesweep.collector.lakefs.listing import list_namespace
 from lakesweep.collector.lakefs.live import LiveRead
 from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
 from lakesweep.collector.lakefs.references import Reference
@@ -28,6 +29,7 @@ from lakesweep.collector.lakefs.saved import (
     load_saved_run,
 )
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
+from lakesweep.collector.listing import Listing
 from lakesweep.collector.mark import Found
 from lakesweep.collector.parts import Part
 from lakesweep.collector.run_files import RunId
@@ -40,6 +42,7 @@ logger = logging.getLogger(__name__)
 # lakeFS starts a new slice every hour. A server told to keep slices open for longer is read again by the clean runs.
 SLICE_MAX_AGE = timedelta(hours=1)
 _LINK_MARGIN = timedelta(minutes=10)
+_NAMED_AT_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class RepositoryFound(Found):
 
     judged: RepositoryJudged
     flow: Flow = Flow.CLEAN
-    listing: ListedObjects | None = None
+    listing: Listing | None = None
     slices: Slices | None = None
     young: tuple[Part, ...] = ()
     dated: Mapping[str, Tally] = field(default_factory=dict)  # candidates that came without an age
@@ -58,7 +61,8 @@ class RepositoryFound(Found):
     @property
     def protected_names(self) -> dict[str, list[str]]:
         """A few names for each reason to protect."""
-        names = dict(self.listing.examples) if self.listing else {}
+        found = self.listing.notices if self.listing else {}
+        names = {reason: list(keys[:_NAMED_AT_MOST]) for reason, keys in found.items()}
         if self.judged.foreign_at_root:
             reason = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
             names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
@@ -87,7 +91,7 @@ class Search:
         """List, judge, and look up the age of what came without one."""
         context, live, what = self._context, self._live, self._what
         listed, slices = self._list()
-        candidates: list[Candidate] = list(listed.parts) if listed else []
+        candidates: list[Candidate] = [*listed_parts(listed.parts)] if listed else []
         events = event_files(context.store)
         if self._needs_expired_candidates():
             candidates += [ExpiredRange(r, n) for r, n in live.expired_ranges.items()]
@@ -178,14 +182,19 @@ class Search:
             self._what is What.ALL and self._flow is Flow.OPTIMIZED
         )
 
-    def _list(self) -> tuple[ListedObjects | None, Slices | None]:
+    def _list(self) -> tuple[Listing | None, Slices | None]:
         if self._what is What.COMMITTED:
             return None, None
         with self._context.phases.phase("list") as step:
             slices = find_slices(self._context.store)
             since = self._previous.last_slice if self._previous is not None else ""
             listed = list_namespace(
-                self._context, slices.prefixes(since=since), self._folder.listing
+                self._context.engine,
+                self._context.target,
+                self._folder.listing,
+                self._context.name,
+                slices.prefixes(since=since),
+                self._context.parallelism.list_tasks,
             )
             step.handled(listed.listed)
             step.said = f"{listed.listed} in {len(slices.slices)} slices"

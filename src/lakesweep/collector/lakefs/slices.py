@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lakesweep.collector.lakefs.list_prefixes import Prefix
+from lakesweep.collector.listing import Piece
 from lakesweep.domain.addresses import SLICE_PATTERN
 from lakesweep.errors import FormatError, UnsafeToSweepError
 from lakesweep.formats.xid import descending_xid_time
@@ -25,15 +25,15 @@ class Slices:
     slices: tuple[str, ...]
     others: tuple[str, ...]
 
-    def prefixes(self, *, since: str = "") -> list[Prefix]:
+    def prefixes(self, *, since: str = "") -> list[Piece[str]]:
         """What to list. With `since`, slices that sort at or after it (older ones) are left out."""
         wanted = [s for s in self.slices if not since or slice_name(s) < since]
         return [
-            *(Prefix(s) for s in wanted),
-            *(Prefix(o) for o in self.others),
+            *(Piece(s) for s in wanted),
+            *(Piece(o) for o in self.others),
             # Plain files directly in data/ and at the root: counted, named, never candidates but for 32-hex names.
-            Prefix("data/", recursive=False),
-            Prefix("", recursive=False),
+            Piece("data/", recursive=False),
+            Piece("", recursive=False),
         ]
 
 

@@ -15,7 +15,7 @@ from lakesweep.collector.judge.candidates import (
     counts_schema,
     read_needed,
 )
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.protection import NOT_UNDERSTOOD, FolderIndex
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.target import Target

@@ -12,9 +12,8 @@ from datetime import datetime
 
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.folder_sums import FolderSum
+from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.folders import BaseFolder, Place, other_folders, real_places
-from lakesweep.collector.nessie.listing import sum_up_folders
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
 from lakesweep.collector.nessie.places import location_of, table_folder, without_links
 from lakesweep.domain.cutoff import SAFETY_FULL
@@ -85,7 +84,7 @@ def find_collected_places(
     found.gather(context)
     deciding = _Deciding(found, live, bases, was, tuple(claims))
     places = deciding.settle({})
-    sums = sum_up_folders(context, [place.folder.location for place in places])
+    sums = sum_up_folders(context.lake, [place.folder.location for place in places])
     known = {fold(name) for name in _sound((*was.owners, *was.logged, *live.owners, *live.logged))}
     by_place = {place: sums[place.folder.location] for place in places}
     in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
+from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.resources import Resources, utc_now
@@ -38,6 +39,11 @@ class NessieContext:
     def table_stores(self) -> TableStores:
         """The stores that tables lie in."""
         return TableStores(self.storage, self.files_in_flight)
+
+    @property
+    def lake(self) -> Lake:
+        """The files of tables, and the tasks that read them."""
+        return Lake(self.table_stores, self.engine, self.phases, self.most_tasks)
 
     @property
     def target(self) -> Target:

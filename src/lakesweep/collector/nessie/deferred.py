@@ -12,7 +12,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector import guards
 from lakesweep.collector.nessie.ages import newest_recorded
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA, FoundTable, find_tables
+from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable, find_tables
 from lakesweep.collector.nessie.live_catalog import read_live_catalog
 from lakesweep.collector.nessie.opening import open_live_set
 from lakesweep.collector.nessie.plan import find_plan, save_plan

@@ -12,7 +12,7 @@ from lakesweep.collector.ledger import deleting
 from lakesweep.collector.ledger.deadline import Deadline
 from lakesweep.collector.ledger.deleting import Outcome
 from lakesweep.collector.nessie.collected import CollectedNames
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.places import TableStores, location_of, split_file
 from lakesweep.collector.nessie.protection import OLD_ONLY, FolderIndex
 from lakesweep.collector.parts import read_part

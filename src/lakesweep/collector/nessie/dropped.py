@@ -9,10 +9,9 @@ from datetime import datetime
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector.nessie.collected_places import DROPPED, CollectedPlaces
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.folder_sums import FolderSum
+from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.folders import TableFolders, find_base_folders
 from lakesweep.collector.nessie.identify import mark_live
-from lakesweep.collector.nessie.listing import sum_up_folders
 from lakesweep.collector.nessie.live_catalog import collected_places
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files
 from lakesweep.collector.nessie.places import location_of, without_links
@@ -142,7 +141,7 @@ def _sums(
             continue
         if location.key:  # a whole store is not this table's
             places[base] = location
-    sums = sum_up_folders(context, list(dict.fromkeys(places.values())))
+    sums = sum_up_folders(context.lake, list(dict.fromkeys(places.values())))
     listed = {base: sums[location] for base, location in places.items()}
     return {base: known.get(base) or listed.get(base, FolderSum()) for base in bases}
 

@@ -14,7 +14,7 @@ from lakesweep.collector.mark import find_garbage
 from lakesweep.collector.nessie.ages import newest_to_go
 from lakesweep.collector.nessie.base_spelling import BaseSpelling
 from lakesweep.collector.nessie.context import NessieContext, SetFolder
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA, FoundTable
+from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable
 from lakesweep.collector.nessie.live_catalog import LiveCatalog, read_live_catalog
 from lakesweep.collector.nessie.mark import FilesFound, MarkedLiveSet
 from lakesweep.collector.nessie.opening import LiveSetRun, open_live_set

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Any
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.nessie.list_folders import FolderPiece, is_metadata_file, listed_files
+from lakesweep.collector.judge.account import doubt
+from lakesweep.collector.listing import Piece
+from lakesweep.collector.nessie.lake import Lake
+from lakesweep.collector.nessie.listing import ListedFolders, is_metadata_file
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.parts import sum_of
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Scatter, tasks_for
 
 _TIME = pa.timestamp("us", tz="UTC")
 
-SUM_SCHEMA = pa.schema(
+_SUM_SCHEMA = pa.schema(
     [
         pa.field("folder", pa.string(), nullable=False),
         pa.field("files", pa.int64(), nullable=False),
@@ -40,10 +45,11 @@ class FolderSum:
     oldest: datetime | None = None
     newest: datetime | None = None
     newest_metadata_at: datetime | None = None
-    newest_metadata: frozenset[str] = frozenset()
+    newest_metadata: list[str] = field(default_factory=list)
 
     def __add__(self, other: FolderSum) -> FolderSum:
         metadata_at = max(_times(self.newest_metadata_at, other.newest_metadata_at), default=None)
+        latest = [one for one in (self, other) if one.newest_metadata_at == metadata_at]
         return FolderSum(
             self.files + other.files,
             self.bytes + other.bytes,
@@ -51,32 +57,30 @@ class FolderSum:
             min(_times(self.oldest, other.oldest), default=None),
             max(_times(self.newest, other.newest), default=None),
             metadata_at,
-            frozenset(
-                name
-                for one in (self, other)
-                if one.newest_metadata_at == metadata_at
-                for name in one.newest_metadata
-            ),
+            sorted({name for one in latest for name in one.newest_metadata}),
         )
 
-    @classmethod
-    def of_row(cls, row: dict[str, Any]) -> FolderSum:
-        """From a row of SUM_SCHEMA."""
-        fields = {name: row[name] for name in SUM_SCHEMA.names[1:-1]}
-        return cls(**fields, newest_metadata=frozenset(row["newest_metadata"]))
+
+def sum_up_folders(lake: Lake, folders: Sequence[Location]) -> dict[Location, FolderSum]:
+    """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
+    tasks = tasks_for(len(folders), lake.engine.slots, at_most=lake.most_tasks, waves=4)
+    scatter = Scatter(folders, partial(sum_folders, lake.stores), _SUM_SCHEMA, tasks)
+    rows = lake.engine.collect(scatter).to_pylist()
+    found = {row.pop("folder"): FolderSum(**row) for row in rows}
+    if len(found) != len(folders):
+        raise doubt(f"{len(folders)} folders were to be looked at, {len(found)} have been")
+    return {folder: found[folder.uri] for folder in folders}
 
 
-def sum_folders(lake: TableStores, prefixes: Iterator[FolderPiece]) -> Iterator[pa.RecordBatch]:
-    """Work function: one row of sums for each prefix."""
+def sum_folders(stores: TableStores, folders: Iterator[Location]) -> Iterator[pa.RecordBatch]:
+    """Work function: one row of sums for each folder."""
+    listed = ListedFolders(stores)
     rows = []
-    for prefix in prefixes:
-        total = FolderSum()
-        for batch in listed_files(lake, prefix):
-            total += _sum_of(batch)
-        fields = {name: getattr(total, name) for name in SUM_SCHEMA.names[1:-1]}
-        names = sorted(total.newest_metadata)
-        rows.append({"folder": prefix.folder.uri, **fields, "newest_metadata": names})
-    yield pa.RecordBatch.from_pylist(rows, schema=SUM_SCHEMA)
+    for folder in folders:
+        pages = listed.pages([Piece(folder)])
+        files = (listed.rows(page.filter(listed.is_candidate(page))) for page in pages)
+        rows.append({"folder": folder.uri, **asdict(sum(map(_sum_of, files), FolderSum()))})
+    yield pa.RecordBatch.from_pylist(rows, schema=_SUM_SCHEMA)
 
 
 def _sum_of(files: pa.RecordBatch) -> FolderSum:
@@ -92,7 +96,7 @@ def _sum_of(files: pa.RecordBatch) -> FolderSum:
         ages["min"],
         ages["max"],
         at,
-        frozenset(metadata.column("uri").filter(newest).to_pylist()),
+        metadata.column("uri").filter(newest).to_pylist(),
     )
 
 

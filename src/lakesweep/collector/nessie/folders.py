@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakesweep.collector.judge.references import LIVE
-from lakesweep.collector.nessie.list_folders import ICEBERG, FoundTable
+from lakesweep.collector.nessie.listing import ICEBERG, FoundTable
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.places import location_of, table_folder, without_links
 from lakesweep.collector.nessie.problems import Problem

@@ -1,115 +1,124 @@
-"""List the base locations: cut into pieces that keep all tasks busy, counted, and nothing left out."""
+"""The listing of base locations: files by their URIs, and table folders that nobody knows of noticed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import ClassVar, NamedTuple
 
-from lakesweep.collector.judge.account import doubt
-from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.folder_sums import SUM_SCHEMA, FolderSum, sum_folders
-from lakesweep.collector.nessie.list_folders import (
-    DELTA,
-    HUDI,
-    ICEBERG,
-    LISTED_SCHEMA,
-    FolderPiece,
-    FoundTable,
-    list_folders,
-)
-from lakesweep.collector.parts import Part
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.collector.listing import ListedCatalog, Listing, Piece
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.domain.location import Location
-from lakesweep.domain.verdicts import Tally
-from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.storage import LISTING_SCHEMA
+from lakesweep.storage.keys import is_odd_key
+
+FILE_SCHEMA = pa.schema(
+    [
+        pa.field("uri", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64()),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC")),
+        pa.field("etag", pa.string()),
+    ]
+)
+
+# By which files a table's folder is known: `<table>/metadata/<anything>.metadata.json`, also compressed or beside the
+# data, for Iceberg; a folder of its own name for the others.
+ICEBERG, DELTA, HUDI = "Iceberg", "Delta", "Hudi"
+_FILES_OF_TABLES = {
+    ICEBERG: (".metadata.json", r"^(?P<table>.*?)(?:/metadata)?/[^/]*\.metadata\.json(?:\.gz)?$"),
+    DELTA: ("/_delta_log/", r"^(?P<table>.*?)/_delta_log/"),
+    HUDI: ("/.hoodie/", r"^(?P<table>.*?)/\.hoodie/"),
+}
+# Hadoop's local file system writes a hidden checksum beside each file and hides it from every listing of its own.
+_CHECKSUM_FILE = r"(?s)^file:.*/\.[^/]+\.crc$"
+
+UNTOUCHABLE = "untouchable"
+_EXAMPLES = 5
 
 # Folders are opened until there are so many pieces for each slot, or so deep.
 _PIECES_PER_SLOT = 4
 _DEEPEST = 3
 
 
+class FoundTable(NamedTuple):
+    """A folder that looks like a table's, and the format of that table."""
+
+    kind: str
+    folder: str
+
+
 @dataclass(frozen=True, slots=True)
-class ListedFiles:
-    """What lies in the base locations."""
+class ListedFolders(ListedCatalog[Location]):
+    """Files below folders, by their URIs."""
 
-    seen: Tally  # everything that the stores' pages held
-    protected: Tally  # of which these are no candidates
-    parts: list[Part]
-    tables: frozenset[FoundTable]  # folders that look like a table's
-    untouchable: tuple[str, ...]  # examples of names that a store can't carry unchanged
+    schema: ClassVar[pa.Schema] = FILE_SCHEMA
+
+    stores: TableStores
+
+    def pages(self, pieces: Sequence[Piece[Location]]) -> Iterator[pa.RecordBatch]:
+        for piece in pieces:
+            folder, store = piece.folder, self.stores.open(piece.folder)
+            for page in store.list() if piece.recursive else [store.list_folder().objects]:
+                keys, *more, is_odd = page.columns
+                uris = pc.binary_join_element_wise(folder.uri, keys, "/")
+                is_odd = pc.or_(is_odd, is_odd_key(folder.key))
+                yield pa.RecordBatch.from_arrays([uris, *more, is_odd], schema=LISTING_SCHEMA)
+
+    def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
+        # A key that the store's protocol can't carry unchanged could turn into another one on its way.
+        is_checksum = pc.match_substring_regex(page.column("key"), _CHECKSUM_FILE)
+        return pc.invert(pc.or_(page.column("is_odd"), is_checksum))
+
+    def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+        """Folders that look like a table's, and a few names that a store can't carry unchanged."""
+        yield from sorted(find_tables(rows.column("uri")))
+        odd = protected.column("key").filter(protected.column("is_odd"))
+        yield from ((UNTOUCHABLE, uri) for uri in odd[:_EXAMPLES].to_pylist())
 
 
-def list_base_folders(
-    context: NessieContext, roots: Sequence[Location], folder: str
-) -> ListedFiles:
-    """List every root once. The caller has made sure that none lies in another."""
-    pieces = _cut(context, roots)
-    tasks = tasks_for(len(pieces), context.engine.slots, at_most=context.most_tasks, waves=4)
-    work = partial(list_folders, context.table_stores, context.target, folder)
-    rows = context.engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
-    by_kind = {kind: [r for r in rows if r["kind"] == kind] for kind in {r["kind"] for r in rows}}
-    prefixes, written = by_kind.get("prefix", []), by_kind.get("part", [])
-    if len(prefixes) != len(pieces):
-        raise UnsafeToSweepError(
-            f"{len(pieces)} folders were to be listed, {len(prefixes)} have been. Nothing was deleted. Run again.",
-            kind="not-conserved",
-        )
-    listed = ListedFiles(
-        seen=_sum(prefixes, "objects", "bytes"),
-        protected=_sum(prefixes, "protected", "protected_bytes"),
-        parts=[Part(r["name"], r["objects"], r["bytes"]) for r in written],
-        tables=frozenset(
-            FoundTable(kind, row["name"])
-            for kind in (ICEBERG, DELTA, HUDI)
-            for row in by_kind.get(kind, [])
-        ),
-        untouchable=tuple(r["name"] for r in by_kind.get("untouchable", [])),
+def find_tables(uris: pa.Array) -> set[FoundTable]:
+    """Folders that hold a table's or view's metadata, told by the names of files in them."""
+    found: set[FoundTable] = set()
+    for kind, (word, pattern) in _FILES_OF_TABLES.items():
+        named = uris.filter(pc.match_substring(uris, word))
+        tables = pc.struct_field(pc.extract_regex(named, pattern), "table")
+        found |= {FoundTable(kind, folder) for folder in tables.drop_null().unique().to_pylist()}
+    return found
+
+
+def is_metadata_file(uris: pa.Array) -> pa.Array:
+    """Which of these files are called like the metadata of an Iceberg table or view."""
+    return pc.match_substring(uris, _FILES_OF_TABLES[ICEBERG][0])
+
+
+def tables_of(listing: Listing) -> frozenset[FoundTable]:
+    """Folders that look like a table's."""
+    return frozenset(
+        FoundTable(kind, folder)
+        for kind in _FILES_OF_TABLES
+        for folder in listing.notices.get(kind, ())
     )
-    if listed.seen != listed.protected + _sum(written, "objects", "bytes"):
-        raise UnsafeToSweepError(
-            f"{listed.seen} were listed, and {_sum(written, 'objects', 'bytes')} were written down. "
-            "Nothing was deleted. Run again.",
-            kind="not-conserved",
-        )
-    return listed
 
 
-def sum_up_folders(
-    context: NessieContext, folders: Sequence[Location]
-) -> dict[Location, FolderSum]:
-    """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
-    tasks = tasks_for(len(folders), context.engine.slots, at_most=context.most_tasks, waves=4)
-    work = partial(sum_folders, context.table_stores)
-    pieces = [FolderPiece(folder) for folder in folders]
-    rows = context.engine.collect(Scatter(pieces, work, SUM_SCHEMA, tasks)).to_pylist()
-    found = {row["folder"]: FolderSum.of_row(row) for row in rows}
-    if len(found) != len(folders):
-        raise doubt(f"{len(folders)} folders were to be looked at, {len(found)} have been")
-    return {folder: found[folder.uri] for folder in folders}
-
-
-def _cut(context: NessieContext, roots: Sequence[Location]) -> list[FolderPiece]:
+def cut(stores: TableStores, roots: Sequence[Location], slots: int) -> list[Piece[Location]]:
     """Roots, opened folder by folder while there are too few pieces to keep every slot busy."""
-    wanted = context.engine.slots * _PIECES_PER_SLOT
-    whole: list[FolderPiece] = []
+    whole: list[Piece[Location]] = []
     deep = list(roots)
     for _ in range(_DEEPEST):
-        if not deep or len(deep) + len(whole) >= wanted:
+        if not deep or len(deep) + len(whole) >= slots * _PIECES_PER_SLOT:
             break
         opened: list[Location] = []
         for folder in deep:
-            inside = context.table_stores.open(folder).list_folder()
+            inside = stores.open(folder).list_folder()
             names = [name.removesuffix("/") for name in inside.folders]
             if any(name in ("", ".", "..") for name in names):
-                whole.append(FolderPiece(folder))  # such a folder can't be opened by its name
+                whole.append(Piece(folder))  # such a folder can't be opened by its name
                 continue
             if inside.objects.num_rows:
-                whole.append(FolderPiece(folder, recursive=False))
+                whole.append(Piece(folder, recursive=False))
             opened += [folder.child(name) for name in names]
         deep = opened
-    return [*whole, *(FolderPiece(folder) for folder in deep)]
-
-
-def _sum(rows: Sequence[dict[str, int]], objects: str, size: str) -> Tally:
-    return Tally(sum(r[objects] for r in rows), sum(r[size] for r in rows))
+    return [*whole, *(Piece(folder) for folder in deep)]

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakesweep.collector.judge.candidates import listed_parts
+from lakesweep.collector.listing import Listing, list_objects
 from lakesweep.collector.mark import Found, Settled
 from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.folders import outermost
 from lakesweep.collector.nessie.judging import FilesJudged, file_judge, judge_files
-from lakesweep.collector.nessie.list_folders import FoundTable
-from lakesweep.collector.nessie.listing import ListedFiles, list_base_folders
+from lakesweep.collector.nessie.listing import (
+    UNTOUCHABLE,
+    FoundTable,
+    ListedFolders,
+    cut,
+    tables_of,
+)
 from lakesweep.collector.nessie.live_catalog import LiveCatalog, refuse_bad_manifests
 from lakesweep.collector.nessie.live_files import FULLER
 from lakesweep.collector.nessie.opening import LiveSetRun
@@ -43,27 +49,28 @@ class MarkedLiveSet:
         """What is live was read before; files that came since then are younger than the mark, and so kept."""
         context, folder = self.opened.context, SetFolder(self.opened.live_set.id)
         listed = self._list(folder)
+        tables = tables_of(listed)
         with context.phases.phase("judge") as step:
             judged = judge_files(
                 context,
                 self.live.references(),
                 listed_parts(listed.parts),
-                self.live.folders.protection(listed.tables),
+                self.live.folders.protection(tables),
                 file_judge(context.target, folder.verdicts, self.cutoff),
                 folder.manifests,
                 self.live.canaries(),
             )
-            step.handled(listed.seen)
+            step.handled(listed.listed)
             kinds = (Verdict.LIVE, Verdict.PROTECTED, Verdict.YOUNG)
             step.said = ", ".join(f"{judged.tallies[v].objects} {v}" for v in kinds)
             step.said += f", {judged.garbage_tally.objects} garbage"
         return FilesFound(
             judged,
             judged.garbage,
-            listed.seen,
+            listed.listed,
             listed.protected,
-            listed.tables,
-            listed.untouchable,
+            tables,
+            tuple(listed.notices.get(UNTOUCHABLE, ())),
         )
 
     def settle(self, found: Found) -> Settled:
@@ -76,11 +83,19 @@ class MarkedLiveSet:
         refuse_bad_manifests(opened.context, self.live, opened.request, undone, bad)
         return Settled(found.garbage)
 
-    def _list(self, folder: SetFolder) -> ListedFiles:
+    def _list(self, folder: SetFolder) -> Listing:
         context = self.opened.context
         with context.phases.phase("list") as step:
             roots = outermost(base.location for base in self.live.folders.bases)
-            listed = list_base_folders(context, roots, folder.listing)
-            step.handled(listed.seen)
-            step.said = f"{listed.seen} in {len(roots)} folders"
+            lake = context.lake
+            listed = list_objects(
+                lake.engine,
+                context.target,
+                folder.listing,
+                ListedFolders(lake.stores),
+                cut(lake.stores, roots, lake.engine.slots),
+                most_tasks=lake.most_tasks,
+            )
+            step.handled(listed.listed)
+            step.said = f"{listed.listed} in {len(roots)} folders"
         return listed

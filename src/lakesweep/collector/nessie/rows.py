@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge.columns import Mask
 from lakesweep.collector.nessie import candidates as cand
 from lakesweep.collector.nessie import references as refs
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.protection import DROPPED_TABLE
 from lakesweep.engine.cells import Hashes
 from lakesweep.formats.hashing import hash_addresses

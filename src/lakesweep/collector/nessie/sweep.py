@@ -17,7 +17,7 @@ from lakesweep.collector.nessie.catalog_now import NewlyLive
 from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.deletion import FileDeletion
 from lakesweep.collector.nessie.judging import file_judge, judge_files
-from lakesweep.collector.nessie.list_folders import FoundTable
+from lakesweep.collector.nessie.listing import FoundTable
 from lakesweep.collector.nessie.live_catalog import LiveCatalog, refuse_bad_manifests
 from lakesweep.collector.nessie.opening import LiveSetRun
 from lakesweep.collector.nessie.protection import FolderIndex

@@ -19,7 +19,7 @@ from lakesweep.collector.judge.meeting import add_up
 from lakesweep.collector.judge.references import LIVE, RESTORED
 from lakesweep.collector.lakefs.candidates import read_candidates
 from lakesweep.collector.lakefs.judging import address_judge
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import AddressList, EventFile, Reference, read_references
 from lakesweep.collector.parts import PartWriter
 from lakesweep.collector.target import Target

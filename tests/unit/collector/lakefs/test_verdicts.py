@@ -17,7 +17,7 @@ from lakesweep.collector.judge.meeting import Judged, add_up
 from lakesweep.collector.judge.references import EXPIRED, GONE, LIVE, RESTORED
 from lakesweep.collector.lakefs.candidates import ExpiredRange, SavedFile, read_candidates
 from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge
-from lakesweep.collector.lakefs.list_prefixes import CANDIDATE_SCHEMA
+from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.references import (
     AddressList,
     EventFile,

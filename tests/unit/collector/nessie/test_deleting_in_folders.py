@@ -14,7 +14,7 @@ import pytest
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.ledger.deadline import Deadline, this_moment
 from lakesweep.collector.nessie.deletion import FileDeletion
-from lakesweep.collector.nessie.list_folders import FILE_SCHEMA
+from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.target import Target
