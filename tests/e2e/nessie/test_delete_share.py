@@ -9,7 +9,7 @@ import pytest
 
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
-from lakesweep.collector.nessie.context import SetFolder
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError, UnsafeToSweepError
 from lakesweep_testing.iceberg_tables import IcebergTable

@@ -70,7 +70,7 @@ def test_a_file_outside_every_base_location_is_not_deleted_by_any_part(
     orders.iceberg.write_orphan("x.parquet")
     outside = scene.uri("elsewhere/file.parquet")
     scene.write(outside, b"nobody's")
-    store = scene.context().store
+    store = scene.context().resources.store
 
     def slip_in(part: str, _: datetime) -> None:
         rows = [

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.places import TableStores, Unreadable
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep_testing.nessie_scene import NessieScene
 
 
@@ -66,7 +66,7 @@ def test_a_live_file_stays_though_its_kept_hashes_are_damaged(
     orphan = orders.iceberg.write_orphan("orphan.parquet")
     marked = scene.mark()
     scene.defer(marked)
-    store = scene.context().store
+    store = scene.context().resources.store
     for key in list(store.keys(SetFolder(marked.live_set_id).manifests)):
         if key.endswith(".pack"):
             data = store.read(key)

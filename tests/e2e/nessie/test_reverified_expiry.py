@@ -14,8 +14,8 @@ from lakesweep.collector.lease import Lease
 from lakesweep.collector.listing import Listing
 from lakesweep.collector.nessie import expire as expire_module
 from lakesweep.collector.nessie import mark as mark_module
-from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import (
@@ -399,7 +399,7 @@ class TestDiedEarly:
         marked = scene.mark()
         purpose, folder = "expiry", SetFolder(marked.live_set_id).root
         with (
-            Lease(scene.context().store, purpose, purpose, folder=folder),
+            Lease(scene.context().resources.store, purpose, purpose, folder=folder),
             pytest.raises(UnsafeToSweepError, match="Another collector"),
         ):
             scene.expire(marked)

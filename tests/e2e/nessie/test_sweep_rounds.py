@@ -12,10 +12,10 @@ import pytest
 
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA, Chunk
-from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.expire import expire
 from lakesweep.collector.nessie.identify import Marked
 from lakesweep.collector.nessie.requests import ExpireRequest
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import ConfigError, PartlySweptError, UnsafeToSweepError

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector.guards import ClockReading
-from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.domain.cutoff import assert_clocks_agree
 from lakesweep.domain.location import Location
 from lakesweep.storage.clocks import store_time
@@ -24,7 +24,7 @@ def assert_nessie_agrees(client: NessieClient, clock: Callable[[], datetime]) ->
 
 
 def clock_readings(
-    context: NessieContext,
+    stores: TableStores,
     our_time: datetime,
     folders: Iterable[Location],
     client: NessieClient | None,
@@ -32,7 +32,7 @@ def clock_readings(
     """Nessie's clock beside our own store's, which says `our_time` now, and beside each store that tables lie in."""
     yield _reading(our_time, client)
     for container in sorted({replace(folder, key="") for folder in folders}, key=str):
-        time = store_time(context.table_stores.open(container))
+        time = store_time(stores.open(container))
         if time is not None:
             yield _reading(time, client)
 

@@ -11,15 +11,22 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from lakesweep.collector.nessie.collected import find_collected
-from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
-from lakesweep.collector.nessie.folders import BaseFolder, Place, other_folders, real_places
+from lakesweep.collector.nessie.folders import (
+    BaseFolder,
+    Place,
+    TableFolders,
+    other_folders,
+    real_places,
+)
+from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
 from lakesweep.collector.nessie.places import location_of, table_folder, without_links
+from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.file_names import fold
-from lakesweep.domain.live_sets import DroppedTable, OtherContent
+from lakesweep.domain.live_sets import DroppedTable
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, FormatError
 
@@ -51,25 +58,24 @@ class CollectedPlaces:
 
 
 def find_collected_places(
-    context: NessieContext,
-    live: LiveFiles,
-    live_bases: Sequence[BaseFolder],
+    lake: Lake,
+    record: Target,
+    folders: TableFolders,
     dropped: Sequence[DroppedTable],
-    claims: Iterable[tuple[str, str]],
     old_until: datetime,
 ) -> CollectedPlaces:
     """Decide about every place, by what the whole catalog claims and by what lies there.
 
     Args:
-        context: what the run works with.
-        live: what live contents need.
-        live_bases: their base locations.
+        lake: where the files of dropped tables are read.
+        record: the folder with the record of what our own sweeps deleted.
+        folders: what is live, its base locations, and what is nobody's to collect.
         dropped: all dropped tables, those that are not collected too.
-        claims: (owner, folder) that are nobody's to collect.
         old_until: when the grace of dropped tables began.
     """
+    live = folders.live
     was = read_live_files(
-        context,
+        lake,
         states_of(dropped),
         all_snapshots=True,
         is_of_interest=lambda base: False,
@@ -77,14 +83,14 @@ def find_collected_places(
     )
     bases = _Claims(
         (owner, base.spelled)
-        for base in live_bases
+        for base in folders.bases
         for owner in live.owners_of(live.bases[base.spelled])
     )
     found = _Candidates(live, bases, was, dropped)
-    found.gather(context)
-    deciding = _Deciding(found, live, bases, was, tuple(claims))
+    found.gather(record)
+    deciding = _Deciding(found, live, bases, was, _claims_of(folders))
     places = deciding.settle({})
-    sums = sum_up_folders(context.lake, [place.folder.location for place in places])
+    sums = sum_up_folders(lake, [place.folder.location for place in places])
     known = {fold(name) for name in _sound((*was.owners, *was.logged, *live.owners, *live.logged))}
     by_place = {place: sums[place.folder.location] for place in places}
     in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}
@@ -98,11 +104,11 @@ def find_collected_places(
     )
 
 
-def claims_of(others: Iterable[OtherContent], given_up: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
     """(owner, folder) of contents of other kinds, and of contents given up."""
-    for other in others:
+    for other in folders.others:
         yield from ((f"content {other.content_id}", folder) for folder in other_folders([other]))
-    yield from (("a content given up", folder) for folder in given_up)
+    yield from (("a content given up", folder) for folder in folders.given_up)
 
 
 @dataclass(slots=True)
@@ -117,10 +123,10 @@ class _Candidates:
     kept: dict[str, str] = field(default_factory=dict)
     kept_tables: set[str] = field(default_factory=set)
 
-    def gather(self, context: NessieContext) -> None:
+    def gather(self, record: Target) -> None:
         """Find all of them; those that can't be looked into are kept at once."""
         self.kept_tables |= {t.content_id for t in self.dropped if not t.is_collected}
-        self._add_unreadable(context)
+        self._add_unreadable(record)
         for what, folders in (
             (DROPPED, self.was.bases),
             (LEFT, self.was.earlier),
@@ -136,10 +142,10 @@ class _Candidates:
         for folder, sources in self.live.write_paths.items():
             self._add(folder, WRITE_PATH, self.live.owners_of(sources), is_written=True)
 
-    def _add_unreadable(self, context: NessieContext) -> None:
+    def _add_unreadable(self, record: Target) -> None:
         """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where."""
         missing = [p.file for p in self.was.problems if p.is_missing]
-        collected = find_collected(context.record_of_collected.open(), missing)
+        collected = find_collected(record.open(), missing)
         for problem in self.was.problems:
             owners = set(problem.content_ids) - self.kept_tables
             if not owners:
@@ -227,7 +233,7 @@ class _Deciding:
         live: LiveFiles,
         live_bases: _Claims,
         was: LiveFiles,
-        claims: Sequence[tuple[str, str]],
+        claims: Iterable[tuple[str, str]],
     ) -> None:
         self._places = list(found.places.values())
         self._live_bases = live_bases

@@ -11,13 +11,11 @@ from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.resources import Resources, utc_now
-from lakesweep.collector.run_files import RunFiles
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
-from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
-from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage import StorageOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +34,10 @@ class NessieContext:
     margins: SafetyMargins = SAFETY_FULL
 
     @property
-    def table_stores(self) -> TableStores:
-        """The stores that tables lie in."""
-        return TableStores(self.storage, self.files_in_flight)
-
-    @property
     def lake(self) -> Lake:
         """The files of tables, and the tasks that read them."""
-        return Lake(self.table_stores, self.engine, self.phases, self.most_tasks)
-
-    @property
-    def target(self) -> Target:
-        """Our own folder, as work functions are told of it."""
-        return Target(self.work, self.storage)
+        stores = TableStores(self.storage, self.files_in_flight)
+        return Lake(stores, self.engine, self.phases, self.most_tasks)
 
     @property
     def record_of_collected(self) -> Target:
@@ -56,27 +45,8 @@ class NessieContext:
         return Target(self.collected or self.work, self.storage)
 
     @property
-    def store(self) -> ObjectStore:
-        """Our own folder."""
-        return self.target.open()
-
-    @property
     def resources(self) -> Resources:
         """What the shared steps work with."""
-        tools = (self.target, self.engine, self.phases, self.clock, self.margins)
+        target = Target(self.work, self.storage)
+        tools = (target, self.engine, self.phases, self.clock, self.margins)
         return Resources(*tools, self.most_tasks)
-
-
-@dataclass(frozen=True, slots=True)
-class SetFolder(RunFiles):
-    """The files of the runs on one live set, relative to the work location."""
-
-    live_set_id: LiveSetId
-
-    @property
-    def root(self) -> str:
-        return f"{self.live_set_id}/"
-
-    @property
-    def manifests(self) -> str:
-        return f"{self.root}manifests/"

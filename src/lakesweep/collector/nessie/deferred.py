@@ -11,9 +11,8 @@ import pyarrow as pa
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector import guards
 from lakesweep.collector.nessie.ages import newest_recorded
-from lakesweep.collector.nessie.context import NessieContext, SetFolder
+from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable, find_tables
-from lakesweep.collector.nessie.live_catalog import read_live_catalog
 from lakesweep.collector.nessie.opening import open_live_set
 from lakesweep.collector.nessie.plan import find_plan, save_plan
 from lakesweep.collector.nessie.records import (
@@ -32,6 +31,7 @@ from lakesweep.collector.sweep_progress import SweepProgress
 from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.storage import ObjectStore
 
 FLOW = "deferred-deletes"
 _ROWS_PER_BATCH = 10_000
@@ -47,22 +47,22 @@ def delete_deferred(
     The list may be old, made by nessie-gc or changed by hand: each file is judged again by the set's contents and, with
     a client, by what Nessie says now.
     """
-    opened = open_live_set(context, request, client)
-    context, live_set, facts = opened.context, opened.live_set, opened.facts
+    opened = open_live_set(context, request, client, FLOW)
+    resources, live_set, facts = opened.resources, opened.live_set, opened.facts
     if live_set.status is not LiveSetStatus.EXPIRY_SUCCESS:
         raise ConfigError(
             f"Live set {live_set.id} is {live_set.status}, and files are recorded only by an expiry that finished "
             f"({LiveSetStatus.EXPIRY_SUCCESS}). Nothing was deleted. Run `expire --defer-deletes` first.",
             kind="wrong-status",
         )
-    earlier = find_record(context, live_set)
+    earlier = find_record(resources.store, live_set.id)
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
-    record = new_record(context, live_set, facts, FLOW, cutoff).noted(*opened.notes)
-    found = read_live_catalog(context, live_set, facts, request)
+    record = new_record(live_set, facts, FLOW, cutoff, resources.clock()).noted(*opened.notes)
+    found = opened.read_live_catalog()
     record = with_places(with_notices(record, found.folders.live), found.collected)
     with opened.lease(f"deferred deletes of {live_set.id}") as lease:
-        rows = _Recorded(context.live_sets.deferred(live_set.id))
-        parts = rows.write(context, SetFolder(live_set.id).listing)
+        rows = _Recorded(opened.live_sets.deferred(live_set.id))
+        parts = rows.write(resources.store, opened.folder.listing)
         total = Tally(sum(part.rows for part in parts))
         record = record.counted(
             {"listed": total.objects, "garbage": total.objects, "unreferenced": total.objects}, {}
@@ -72,7 +72,7 @@ def delete_deferred(
                 f"{rows.doubtful} recorded paths could mean other files than those listed, and were left alone: "
                 f"{rows.example}"
             )
-        plan = _plan(context, live_set, record, rows, total, earlier)
+        plan = _plan(resources.store, live_set, record, rows, total, earlier)
         swept = _SweptList(opened, found, plan, cutoff, parts, rows.tables)
         confirm = guards.confirmation_of(plan.id, request.confirm, earlier)
         return swept.sweep(record, lease, confirm)
@@ -81,7 +81,6 @@ def delete_deferred(
 class _SweptList(SweptLiveSet):
     """A list of recorded files that is swept. It stays when its files are gone, and may be swept again."""
 
-    command = FLOW
     begun = "deletes began and have not ended"
 
     def concluded(
@@ -103,7 +102,7 @@ class _SweptList(SweptLiveSet):
 
 
 def _plan(
-    context: NessieContext,
+    store: ObjectStore,
     live_set: LiveSet,
     record: RunRecord,
     rows: _Recorded,
@@ -116,14 +115,14 @@ def _plan(
     that made it. Of a list that nessie-gc made it is not known, and such a list counts as all there is.
     """
     live, size = Tally(), 0
-    measured = find_plan(context, live_set.id)
+    measured = find_plan(store, live_set.id)
     if earlier is not None and earlier.flow == DEFERRED:
         live, size = Tally(earlier.objects["live"], earlier.bytes["live"]), earlier.bytes["garbage"]
     elif measured is not None and measured.what == FLOW:
         live, size = measured.live, measured.garbage.bytes
     listed = PlannedFile("deferred", total.objects, size, rows.digest.hexdigest())
     cutoff = record.cutoff or live_set.created
-    return save_plan(context, live_set.id, record.repository, cutoff, live, (listed,), FLOW)
+    return save_plan(store, live_set.id, record.repository, cutoff, live, (listed,), FLOW)
 
 
 class _Recorded:
@@ -136,8 +135,8 @@ class _Recorded:
         self.example = ""
         self.tables: set[FoundTable] = set()
 
-    def write(self, context: NessieContext, folder: str) -> list[Part]:
-        writer = PartWriter(context.store, folder, "deferred", FILE_SCHEMA)
+    def write(self, store: ObjectStore, folder: str) -> list[Part]:
+        writer = PartWriter(store, folder, "deferred", FILE_SCHEMA)
         for batch in self._batches():
             self.tables |= find_tables(batch.column("uri"))
             writer.add(batch)

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
-from lakesweep.collector.nessie.collected_places import DROPPED, CollectedPlaces
+from lakesweep.collector.nessie.collected_places import (
+    DROPPED,
+    CollectedPlaces,
+    find_collected_places,
+)
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.folders import TableFolders, find_base_folders
 from lakesweep.collector.nessie.identify import mark_live
-from lakesweep.collector.nessie.live_catalog import collected_places
+from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files
 from lakesweep.collector.nessie.places import location_of, without_links
 from lakesweep.collector.nessie.requests import DROPPED_GRACE, MarkRequest
@@ -81,16 +85,18 @@ def list_dropped(context: NessieContext, client: NessieClient, request: MarkRequ
     grace = request.dropped_grace if request.dropped_grace is not None else DROPPED_GRACE
     marked = mark_live(client, context.live_sets, request, context.phases, context.clock)
     states = list(context.live_sets.distinct_contents(marked.live_set_id))
-    live = read_live_files(context, states, all_snapshots=False, is_of_interest=lambda base: False)
+    lake, record = context.lake, context.record_of_collected
+    live = read_live_files(lake, states, all_snapshots=False, is_of_interest=lambda base: False)
     bases, bad = find_base_folders(live)
     folders = TableFolders(bases, live, LiveFiles(), marked.others, ())
     with context.phases.phase("look at places") as step:
-        found = collected_places(context, folders, marked.dropped, marked.created - grace)
+        old_until = marked.created - grace
+        found = find_collected_places(lake, record, folders, marked.dropped, old_until)
         locations = _locations_of(found)
         apart = {
             base for own in locations.values() for base in own if not folders.overlaps_a_base(base)
         }
-        sums = _sums(context, apart, found)
+        sums = _sums(lake, apart, found)
         step.items = sum(files.files for files in sums.values())
     tables = []
     for table in marked.dropped:
@@ -129,9 +135,7 @@ def _locations_of(found: CollectedPlaces) -> dict[str, tuple[str, ...]]:
     return {content_id: tuple(bases) for content_id, bases in own.items()}
 
 
-def _sums(
-    context: NessieContext, bases: Iterable[str], found: CollectedPlaces
-) -> dict[str, FolderSum]:
+def _sums(lake: Lake, bases: Iterable[str], found: CollectedPlaces) -> dict[str, FolderSum]:
     known = {place.folder.spelled: files for place, files in found.sums.items()}
     places: dict[str, Location] = {}
     for base in set(bases) - set(known):
@@ -141,7 +145,7 @@ def _sums(
             continue
         if location.key:  # a whole store is not this table's
             places[base] = location
-    sums = sum_up_folders(context.lake, list(dict.fromkeys(places.values())))
+    sums = sum_up_folders(lake, list(dict.fromkeys(places.values())))
     listed = {base: sums[location] for base, location in places.items()}
     return {base: known.get(base) or listed.get(base, FolderSum()) for base in bases}
 

@@ -13,9 +13,9 @@ from lakesweep.collector.lease import Lease
 from lakesweep.collector.mark import find_garbage
 from lakesweep.collector.nessie.ages import newest_to_go
 from lakesweep.collector.nessie.base_spelling import BaseSpelling
-from lakesweep.collector.nessie.context import NessieContext, SetFolder
+from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable
-from lakesweep.collector.nessie.live_catalog import LiveCatalog, read_live_catalog
+from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.mark import FilesFound, MarkedLiveSet
 from lakesweep.collector.nessie.opening import LiveSetRun, open_live_set
 from lakesweep.collector.nessie.plan import find_plan, save_plan
@@ -36,7 +36,6 @@ from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.unfinished import kind_of
 from lakesweep.domain.live_sets import (
     DeferredFile,
-    LiveSet,
     LiveSetStatus,
     deferred_file,
 )
@@ -62,19 +61,15 @@ def expire(
         UnsafeToSweepError: doubt; nothing was deleted, and the set says why.
         PartlySweptError: some was deleted and some is left; the same command goes on.
     """
-    opened = open_live_set(context, request, client)
-    context, live_set = opened.context, opened.live_set
-    is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(
-        context, live_set
-    )
+    opened = open_live_set(context, request, client, "expire")
+    live_sets, live_set, clock = opened.live_sets, opened.live_set, opened.resources.clock
+    is_again = live_set.status is not LiveSetStatus.IDENTIFY_SUCCESS and _may_go_on(opened)
     lease = opened.lease(f"expiry of {live_set.id}")
     with ExitStack() as held:
         if is_again:
             # Whoever works on this set now is noticed before its status is touched.
             held.enter_context(lease)
-        context.live_sets.start_expire(
-            live_set.id, context.clock(), again=is_again, work=context.work.uri
-        )
+        live_sets.start_expire(live_set.id, clock(), again=is_again, work=context.work.uri)
         run = _Expiry(opened)
         try:
             with foreign_errors_as_ours("No further file was deleted."):
@@ -87,22 +82,23 @@ def expire(
         except BaseException as error:
             run.fail(error)
             raise
-        context.live_sets.finish_expire(live_set.id, context.clock())
+        live_sets.finish_expire(live_set.id, clock())
     return record
 
 
-def _may_go_on(context: NessieContext, live_set: LiveSet) -> bool:
+def _may_go_on(opened: LiveSetRun) -> bool:
     """Whether an expiry that did not finish may be taken up: it failed, or it is ours and its process is gone."""
+    live_set, store = opened.live_set, opened.resources.store
     if live_set.status is LiveSetStatus.EXPIRY_FAILED:
         return True
     if live_set.status is not LiveSetStatus.EXPIRY_IN_PROGRESS:
         return False
     # A process that died before it had written anything here has deleted nothing.
-    begun_from = context.live_sets.work_of(live_set.id)
-    if begun_from != context.work.uri and not has_files(context.store, live_set.id):
+    begun_from = opened.live_sets.work_of(live_set.id)
+    if begun_from != store.root.uri and not has_files(store, live_set.id):
         raise ConfigError(
             f"Live set {live_set.id} is being expired from {begun_from or 'elsewhere'}, and not from the work location "
-            f"{context.work.uri}: by another process, or by one that died. Nothing was touched. Give that process's "
+            f"{store.root.uri}: by another process, or by one that died. Nothing was touched. Give that process's "
             "--work-location to go on, or mark again.",
             kind="wrong-status",
         )
@@ -114,25 +110,24 @@ class _Expiry:
 
     def __init__(self, opened: LiveSetRun) -> None:
         self._opened = opened
-        self._context = context = opened.context
-        self._resources = context.resources
+        self._resources, self._live_sets = opened.resources, opened.live_sets
         self._request = request = opened.request
         self._live_set = live_set = opened.live_set
-        self._folder = SetFolder(live_set.id)
+        self._folder = opened.folder
         self._cutoff, more = newest_to_go(live_set, opened.facts, request)
         flow = DEFERRED if request.defer else "immediate"
-        record = new_record(context, live_set, opened.facts, flow, self._cutoff)
+        started_at = self._resources.clock()
+        record = new_record(live_set, opened.facts, flow, self._cutoff, started_at)
         self._record = record.noted(*opened.notes, *more)
         self._is_place_checked = False
 
     def read_live_catalog(self) -> LiveCatalog:
         """What is live; refuses what can't be read, and a work location that a table owns."""
-        facts = self._opened.facts
-        found = read_live_catalog(self._context, self._live_set, facts, self._request)
-        self._is_place_checked = self._context.phases.may_write_reports = True
+        found = self._opened.read_live_catalog()
+        self._is_place_checked = self._resources.phases.may_write_reports = True
         self._record = with_notices(self._record, found.folders.live)
         self._record = with_places(self._record, found.collected)
-        self._context.live_sets.add_base_locations(
+        self._live_sets.add_base_locations(
             self._live_set.id,
             ((owner, f"{base.rstrip('/')}/") for owner, base in found.folders.base_locations()),
         )
@@ -142,7 +137,7 @@ class _Expiry:
         """Refuse to judge ages, or to tell an authority's end, by clocks that are minutes apart."""
         now = lease.store_now()
         readings = self._opened.clock_readings(found, now)
-        guards.compare_clocks(now, readings, self._context.clock, self._context.margins)
+        guards.compare_clocks(now, readings, self._resources.clock, self._resources.margins)
 
     def run(self, found: LiveCatalog, lease: Lease, *, is_again: bool) -> RunRecord:
         """List, judge, and record or delete; or go on with a plan."""
@@ -161,7 +156,7 @@ class _Expiry:
             if isinstance(error, LakesweepError)
             else f"{type(error).__name__}: {error}"
         )
-        saved = self._context.phases.saved_record
+        saved = self._resources.phases.saved_record
         if saved is not None and saved.finished_at is not None:
             said = saved.reason  # a sweep has said itself how it ended
         elif self._is_place_checked:
@@ -169,7 +164,7 @@ class _Expiry:
         if isinstance(error, LakesweepError) and error.kind == "lease-held":
             return  # another process has taken this set up, and its status is that one's
         try:
-            self._context.live_sets.fail_expire(self._live_set.id, self._context.clock(), said)
+            self._live_sets.fail_expire(self._live_set.id, self._resources.clock(), said)
         except LakesweepError as failure:
             logger.warning(
                 "set#%s its failure could not be recorded: %s", self._live_set.id, failure
@@ -186,8 +181,8 @@ class _Expiry:
         self._resources.save_record_if_possible(self._folder.record, ended)
 
     def _find_garbage(self, live: LiveCatalog) -> FilesFound:
-        catalog = MarkedLiveSet(self._opened, live, self._cutoff)
-        found = find_garbage(catalog, self._context.phases).found
+        catalog = MarkedLiveSet(self._resources.target, self._folder, live, self._cutoff)
+        found = find_garbage(catalog, self._resources.phases).found
         assert isinstance(found, FilesFound)
         self._record = with_notices(self._record, live.folders.live)
         self._record = self._record.noted(*_named(live.folders.unknown_tables(found.tables)))
@@ -195,12 +190,11 @@ class _Expiry:
         return found
 
     def _defer(self, garbage: FilesFound, found: LiveCatalog) -> RunRecord:
-        context, live_sets = self._context, self._context.live_sets
-        with context.phases.phase("record") as step:
-            live_sets.clear_deferred(self._live_set.id)
+        with self._resources.phases.phase("record") as step:
+            self._live_sets.clear_deferred(self._live_set.id)
             spelling = BaseSpelling(found.folders.bases)
             files = self._deferred_files(garbage.garbage, spelling)
-            step.items = live_sets.add_deferred(self._live_set.id, files)
+            step.items = self._live_sets.add_deferred(self._live_set.id, files)
             step.said = f"{step.items} files recorded for a later delete"
         found_files = garbage.judged.garbage_tally.objects
         if step.items != found_files:
@@ -217,7 +211,7 @@ class _Expiry:
 
     def _deferred_files(self, parts: list[Part], spelling: BaseSpelling) -> Iterator[DeferredFile]:
         for part in parts:
-            for batch in read_part(self._context.store.read(part.key), FILE_SCHEMA, part.key):
+            for batch in read_part(self._resources.store.read(part.key), FILE_SCHEMA, part.key):
                 modified = batch.column("last_modified").to_pylist()
                 for uri, at in zip(batch.column("uri").to_pylist(), modified, strict=True):
                     base, spelled = spelling.of(uri)
@@ -225,16 +219,16 @@ class _Expiry:
 
     def _plan_to_go_on_with(self) -> Plan | None:
         """The plan of an earlier, unfinished expiry: begun already, or confirmed now."""
-        earlier = find_record(self._context, self._live_set)
+        earlier = find_record(self._resources.store, self._live_set.id)
         has_begun = earlier is not None and earlier.status is RunStatus.PARTLY_SWEPT
         if has_begun:
             self._record = replace(self._record, status=RunStatus.PARTLY_SWEPT)
-        plan = find_plan(self._context, self._live_set.id)
+        plan = find_plan(self._resources.store, self._live_set.id)
         if self._request.confirm is not None:
             if plan is None or plan.id != self._request.confirm:
                 raise ConfigError(
                     f"--confirm {self._request.confirm}: live set {self._live_set.id} has "
-                    f"{f'plan {plan.id}' if plan else 'no plan'} in {self._context.work.uri}. Nothing was deleted.",
+                    f"{f'plan {plan.id}' if plan else 'no plan'} in {self._resources.store.root.uri}. Nothing was deleted.",
                     kind="other-plan",
                 )
             return plan
@@ -251,12 +245,12 @@ class _Expiry:
     def _sweep(self, garbage: FilesFound, found: LiveCatalog, lease: Lease) -> RunRecord:
         parts = garbage.garbage
         plan = save_plan(
-            self._context,
+            self._resources.store,
             self._live_set.id,
             self._record.repository,
             self._cutoff,
             garbage.judged.tallies[Verdict.LIVE],
-            planned_files(self._context.store, parts),
+            planned_files(self._resources.store, parts),
         )
         swept = SweptLiveSet(
             self._opened, found, plan, self._cutoff, parts, garbage.tables, is_judged=True
@@ -265,7 +259,7 @@ class _Expiry:
 
     def _sweep_again(self, plan: Plan, found: LiveCatalog, lease: Lease) -> RunRecord:
         """Go on with a plan that the user confirms now, or that was confirmed when its deletes began."""
-        parts = planned_parts(self._context.store, plan)
+        parts = planned_parts(self._resources.store, plan)
         swept = SweptLiveSet(self._opened, found, plan, self._cutoff, parts)
         return swept.sweep(self._record, lease, confirm=plan.id)
 

@@ -22,7 +22,7 @@ from lakesweep.collector.judge.meeting import (
 )
 from lakesweep.collector.judge.references import CANARY, PROTECTING
 from lakesweep.collector.nessie.candidates import read_candidates
-from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.manifest_hashes import PackIndex, load_index, save_index
 from lakesweep.collector.nessie.places import Unreadable
 from lakesweep.collector.nessie.protection import FolderIndex
@@ -77,7 +77,7 @@ def file_judge(work: Target, folder: str, newest: datetime) -> Judge:
 
 
 def judge_files(
-    context: NessieContext,
+    lake: Lake,
     references: Sequence[ReferenceItem],
     parts: Sequence[CandidatePart],
     protection: FolderIndex,
@@ -90,13 +90,14 @@ def judge_files(
     Hashes of manifests that an earlier run kept in the folder `kept_in` are taken from there, and others are kept there.
     `canaries` are files that must come out as live.
     """
-    references = with_packs(references, load_index(context.store, kept_in))
+    target = judge.target
+    references = with_packs(references, load_index(target.open(), kept_in))
     if canaries:
         references.append(NamedFiles("canaries", tuple(canaries), CANARY))
     left = ReferenceSide(
         references,
-        lambda n: partial(read_references, context.table_stores, context.target, n, kept_in),
-        context.most_tasks,
+        lambda n: partial(read_references, lake.stores, target, n, kept_in),
+        lake.most_tasks,
         [_entries(item) for item in references],
         [item.pack if isinstance(item, ManifestItem) else "" for item in references],
         _COST_OF_A_FILE,
@@ -105,13 +106,13 @@ def judge_files(
     )
     right = CandidateSide(
         parts,
-        lambda n: partial(read_candidates, context.target, protection, n),
+        lambda n: partial(read_candidates, target, protection, n),
         sum(part.rows or 0 for part in parts),
-        context.most_tasks,
+        lake.most_tasks,
         is_cost_known=True,
     )
-    judged = judge_all(context.engine, left, right, judge, Canaries(canaries, _dead, _hashes_of))
-    _save_new_packs(context, kept_in, references, judged.reference_counts)
+    judged = judge_all(lake.engine, left, right, judge, Canaries(canaries, _dead, _hashes_of))
+    save_index(target.open(), kept_in, _new_packs(references, judged.reference_counts))
     return FilesJudged(**{name: getattr(judged, name) for name in Judged.__slots__})
 
 
@@ -133,21 +134,16 @@ def with_packs(references: Sequence[ReferenceItem], packs: PackIndex) -> list[Re
     ]
 
 
-def _save_new_packs(
-    context: NessieContext,
-    kept_in: str,
-    references: Sequence[ReferenceItem],
-    counts: Sequence[dict[str, Any]],
-) -> None:
+def _new_packs(references: Sequence[ReferenceItem], counts: Sequence[dict[str, Any]]) -> PackIndex:
+    """Where hashes of manifests were kept just now."""
     packs = {row["item"]: row["pack"] for row in counts if row["pack"]}
-    new = {
+    return {
         (item.path, item.promised.length): packs[item.name]
         for item in references
         if isinstance(item, ManifestItem)
         and item.promised.length is not None
         and packs.get(item.name, item.pack) != item.pack
     }
-    save_index(context.store, kept_in, new)
 
 
 def _entries(item: ReferenceItem) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.collector.nessie import metadata as named
-from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.metadata import (
     NAMED_SCHEMA,
     ListItem,
@@ -22,7 +22,7 @@ from lakesweep.collector.nessie.places import Unreadable
 from lakesweep.collector.nessie.problems import Problem
 from lakesweep.collector.nessie.references import ManifestItem, NamedFiles
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
-from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, chunked, tasks_for
+from lakesweep.engine.tasks import chunked
 from lakesweep.formats.iceberg.manifests import Promised
 
 _FILES_PER_ITEM = 5_000
@@ -54,8 +54,7 @@ class LiveFiles:
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """(content id, base location)."""
         for base, sources in self.bases.items():
-            for content_id in sorted({owner for s in sources for owner in self.owners[s]}):
-                yield content_id, base
+            yield from ((content_id, base) for content_id in self.owners_of(sources))
 
     def items(self, kind: int) -> list[ManifestItem | NamedFiles]:
         """All of it as work, each file once."""
@@ -95,7 +94,7 @@ class LiveFiles:
 
 
 def read_live_files(
-    context: NessieContext,
+    lake: Lake,
     states: Iterable[DistinctContent],
     *,
     all_snapshots: bool,
@@ -109,16 +108,15 @@ def read_live_files(
     """
     live = LiveFiles()
     items = _items(states, live, all_snapshots, name_logs)
-    with context.phases.phase("metadata") as step:
-        for row in _rows(context, items, partial(read_metadata, context.table_stores)):
-            _take_metadata_row(live, row)
+    with lake.phases.phase("metadata") as step:
+        _take_metadata(live, lake.read(items, read_metadata, NAMED_SCHEMA))
         step.items = len(items)
         step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
     if is_of_interest is not None:
         live.forget_bases(is_of_interest)
-    with context.phases.phase("manifest lists") as step:
+    with lake.phases.phase("manifest lists") as step:
         lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
-        for row in _rows(context, lists, partial(read_manifest_lists, context.table_stores)):
+        for row in lake.read(lists, read_manifest_lists, NAMED_SCHEMA):
             path, value = row["source"], row["value"]
             if row["kind"] in (named.PROBLEM, named.MISSING):
                 why = Unreadable(value, row["kind"] == named.MISSING)
@@ -139,15 +137,13 @@ def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
     ]
 
 
-def name_owners(
-    context: NessieContext, live: LiveFiles, bad: Mapping[str, Unreadable]
-) -> list[Problem]:
+def name_owners(lake: Lake, live: LiveFiles, bad: Mapping[str, Unreadable]) -> list[Problem]:
     """Problems of manifests (path → why), with the contents that need them."""
     if not bad:
         return []
     sources: dict[str, set[str]] = {path: set(live.embedded.get(path, ())) for path in bad}
-    work = partial(find_lists_naming, context.table_stores, frozenset(bad))
-    for row in _rows(context, sorted(live.lists), work):
+    work = partial(find_lists_naming, frozenset(bad))
+    for row in lake.read(sorted(live.lists), work, NAMED_SCHEMA):
         sources[row["value"]] |= live.lists[row["source"]]
     return [live.problem(path, named.MANIFEST, why, sources[path]) for path, why in bad.items()]
 
@@ -171,36 +167,28 @@ def _items(
     ]
 
 
-def _take_metadata_row(live: LiveFiles, row: dict[str, Any]) -> None:
-    source, value = row["source"], row["value"]
-    match row["kind"]:
-        case named.BASE:
-            live.bases.setdefault(value, set()).add(source)
-        case named.EARLIER:
-            live.earlier.setdefault(value, set()).add(source)
-        case named.WRITE_PATH:
-            live.write_paths.setdefault(value, set()).add(source)
-        case named.LOGGED:
-            live.logged.add(value)
-        case named.MANIFEST_LIST:
-            live.lists.setdefault(value, set()).add(source)
-            if row["count"] is not None:
+def _take_metadata(live: LiveFiles, rows: Iterable[dict[str, Any]]) -> None:
+    named_by = {
+        named.BASE: live.bases,
+        named.EARLIER: live.earlier,
+        named.WRITE_PATH: live.write_paths,
+        named.MANIFEST_LIST: live.lists,
+        named.MANIFEST: live.embedded,
+        named.NOTICE: live.notices,
+    }
+    for row in rows:
+        source, kind, value = row["source"], row["kind"], row["value"]
+        if kind in named_by:
+            named_by[kind].setdefault(value, set()).add(source)
+        match kind:
+            case named.MANIFEST_LIST if row["count"] is not None:
                 live.totals[value] = max(row["count"], live.totals.get(value, 0))
-        case named.MANIFEST:
-            live.embedded.setdefault(value, set()).add(source)
-            live.manifests.setdefault(value, Promised())
-        case named.FILE:
-            live.others.add(value)
-        case named.NOTICE:
-            live.notices.setdefault(value, set()).add(source)
-        case kind:
-            why = Unreadable(value, kind == named.MISSING)
-            live.problems.append(live.problem(source, "metadata file", why, [source]))
-
-
-def _rows(context: NessieContext, items: Sequence[object], work: Work) -> Iterator[dict[str, Any]]:
-    tasks = tasks_for(len(items), context.engine.slots, at_most=context.most_tasks, per_task=8)
-    seconds = len(items) * SECONDS_PER_FILE
-    table = context.engine.collect(Scatter(items, work, NAMED_SCHEMA, tasks, seconds=seconds))
-    for batch in table.to_batches():
-        yield from batch.to_pylist()
+            case named.MANIFEST:
+                live.manifests.setdefault(value, Promised())
+            case named.LOGGED:
+                live.logged.add(value)
+            case named.FILE:
+                live.others.add(value)
+            case named.PROBLEM | named.MISSING:
+                why = Unreadable(value, kind == named.MISSING)
+                live.problems.append(live.problem(source, "metadata file", why, [source]))

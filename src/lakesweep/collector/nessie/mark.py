@@ -7,8 +7,7 @@ from datetime import datetime
 
 from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.listing import Listing, list_objects
-from lakesweep.collector.mark import Found, Settled
-from lakesweep.collector.nessie.context import SetFolder
+from lakesweep.collector.mark import Found, MarkedCatalog, Settled
 from lakesweep.collector.nessie.folders import outermost
 from lakesweep.collector.nessie.judging import FilesJudged, file_judge, judge_files
 from lakesweep.collector.nessie.listing import (
@@ -18,9 +17,10 @@ from lakesweep.collector.nessie.listing import (
     cut,
     tables_of,
 )
-from lakesweep.collector.nessie.live_catalog import LiveCatalog, refuse_bad_manifests
+from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.live_files import FULLER
-from lakesweep.collector.nessie.opening import LiveSetRun
+from lakesweep.collector.nessie.set_files import SetFolder
+from lakesweep.collector.target import Target
 from lakesweep.domain.verdicts import Verdict
 
 
@@ -34,68 +34,60 @@ class FilesFound(Found):
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedLiveSet:
-    """A live set by which garbage is looked for: implements `MarkedCatalog`."""
+class MarkedLiveSet(MarkedCatalog):
+    """A live set by which garbage is looked for."""
 
-    opened: LiveSetRun
+    target: Target  # our own folder
+    folder: SetFolder
     live: LiveCatalog
     cutoff: datetime  # inclusive
 
     @property
     def name(self) -> str:
-        return f"live set {self.opened.live_set.id}"
+        return f"live set {self.folder.live_set_id}"
 
     def search(self) -> FilesFound:
         """What is live was read before; files that came since then are younger than the mark, and so kept."""
-        context, folder = self.opened.context, SetFolder(self.opened.live_set.id)
-        listed = self._list(folder)
-        tables = tables_of(listed)
-        with context.phases.phase("judge") as step:
+        lake, folder, listing = self.live.reader.lake, self.folder, self._list()
+        tables = tables_of(listing)
+        with lake.phases.phase("judge") as step:
             judged = judge_files(
-                context,
+                lake,
                 self.live.references(),
-                listed_parts(listed.parts),
+                listed_parts(listing.parts),
                 self.live.folders.protection(tables),
-                file_judge(context.target, folder.verdicts, self.cutoff),
+                file_judge(self.target, folder.verdicts, self.cutoff),
                 folder.manifests,
                 self.live.canaries(),
             )
-            step.handled(listed.listed)
+            step.handled(listing.listed)
             kinds = (Verdict.LIVE, Verdict.PROTECTED, Verdict.YOUNG)
             step.said = ", ".join(f"{judged.tallies[v].objects} {v}" for v in kinds)
             step.said += f", {judged.garbage_tally.objects} garbage"
-        return FilesFound(
-            judged,
-            judged.garbage,
-            listed.listed,
-            listed.protected,
-            tables,
-            tuple(listed.notices.get(UNTOUCHABLE, ())),
-        )
+        odd = tuple(listing.notices.get(UNTOUCHABLE, ()))
+        garbage, listed, protected = judged.garbage, listing.listed, listing.protected
+        return FilesFound(judged, garbage, listed, protected, tables, odd)
 
     def settle(self, found: Found) -> Settled:
         """End the run where a manifest can't be read that must be."""
         assert isinstance(found.judged, FilesJudged)
-        opened = self.opened
         if found.judged.fuller_manifests:
             self.live.folders.live.notices[FULLER] = found.judged.fuller_manifests
-        undone, bad = "Nothing was deleted.", found.judged.bad_manifests
-        refuse_bad_manifests(opened.context, self.live, opened.request, undone, bad)
+        self.live.refuse_bad_manifests(found.judged.bad_manifests, "Nothing was deleted.")
         return Settled(found.garbage)
 
-    def _list(self, folder: SetFolder) -> Listing:
-        context = self.opened.context
-        with context.phases.phase("list") as step:
+    def _list(self) -> Listing:
+        lake = self.live.reader.lake
+        with lake.phases.phase("list") as step:
             roots = outermost(base.location for base in self.live.folders.bases)
-            lake = context.lake
-            listed = list_objects(
+            found = list_objects(
                 lake.engine,
-                context.target,
-                folder.listing,
+                self.target,
+                self.folder.listing,
                 ListedFolders(lake.stores),
                 cut(lake.stores, roots, lake.engine.slots),
                 most_tasks=lake.most_tasks,
             )
-            step.handled(listed.listed)
-            step.said = f"{listed.listed} in {len(roots)} folders"
-        return listed
+            step.handled(found.listed)
+            step.said = f"{found.listed} in {len(roots)} folders"
+        return found

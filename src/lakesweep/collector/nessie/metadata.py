@@ -138,7 +138,7 @@ def read_manifest_lists(lake: TableStores, items: Iterator[ListItem]) -> Iterato
 
 
 def find_lists_naming(
-    lake: TableStores, manifests: frozenset[str], paths: Iterator[str]
+    manifests: frozenset[str], lake: TableStores, paths: Iterator[str]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these lists name which of the manifests; asked only to say whose a bad manifest is."""
     rows = _Rows()

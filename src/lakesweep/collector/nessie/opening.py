@@ -7,14 +7,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.guards import ClockReading, refuse_long_requests
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.nessie.catalog_now import CatalogNow
 from lakesweep.collector.nessie.clocks import clock_readings
-from lakesweep.collector.nessie.context import NessieContext, SetFolder
-from lakesweep.collector.nessie.live_catalog import LiveCatalog, read_newly_live
+from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.live_catalog import (
+    LiveCatalog,
+    LiveReader,
+    read_live_catalog,
+    refuse_own_files_below,
+)
 from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.collector.nessie.same_catalog import assert_same_catalog
+from lakesweep.collector.nessie.set_files import SetFolder
+from lakesweep.collector.resources import Resources
 from lakesweep.domain.live_sets import LiveSet, MarkFacts
 
 
@@ -22,27 +30,47 @@ from lakesweep.domain.live_sets import LiveSet, MarkFacts
 class LiveSetRun:
     """One live set, what a user asks to do with it, and the Nessie that is asked what became live since."""
 
-    context: NessieContext
+    resources: Resources
+    live_sets: LiveSetStore
+    reader: LiveReader
     request: ExpireRequest
     client: NessieClient | None  # None: Nessie is not asked again
     live_set: LiveSet
     facts: MarkFacts | None
     notes: list[str]  # on the catalog, for the record
 
+    @property
+    def folder(self) -> SetFolder:
+        """The files of this set's runs."""
+        return SetFolder(self.live_set.id)
+
     def lease(self, purpose: str) -> Lease:
         """The lease on the files of this set's runs."""
+        engine = self.resources.engine
         return Lease(
-            self.context.store,
+            self.resources.store,
             purpose,
             purpose,
-            folder=SetFolder(self.live_set.id).root,
-            process_tree=lambda: self.context.engine.process_tree,
+            folder=self.folder.root,
+            process_tree=lambda: engine.process_tree,
         )
+
+    def read_live_catalog(self) -> LiveCatalog:
+        """What is live; refuses what can't be read, and files of ours that lie below a table."""
+        found = read_live_catalog(self.reader, self.live_sets, self.live_set, self.facts)
+        ours = {
+            "--work-location": self.resources.target.namespace.uri,
+            "the record of collected files": self.reader.collected.namespace.uri,
+        }
+        if self.live_sets.local_file is not None:
+            ours["the database of live sets"] = self.live_sets.local_file
+        refuse_own_files_below(ours, found.folders)
+        return found
 
     def clock_readings(self, found: LiveCatalog, our_time: datetime) -> Iterator[ClockReading]:
         """Nessie's clock beside our own store's, which says `our_time` now, and beside those that tables lie in."""
         bases = (base.location for base in found.folders.bases)
-        return clock_readings(self.context, our_time, bases, self.client)
+        return clock_readings(self.reader.lake.stores, our_time, bases, self.client)
 
     def catalog_now(self, found: LiveCatalog) -> CatalogNow | None:
         """Tells what became live since the mark."""
@@ -50,20 +78,19 @@ class LiveSetRun:
             return None
         return CatalogNow(
             self.client,
-            self.context.live_sets,
+            self.live_sets,
             self.live_set,
             self.facts,
             found.known,
-            lambda states: read_newly_live(self.context, states, self.request),
+            self.reader.read_newly_live,
         )
 
 
 def open_live_set(
-    context: NessieContext, request: ExpireRequest, client: NessieClient | None
+    context: NessieContext, request: ExpireRequest, client: NessieClient | None, command: str
 ) -> LiveSetRun:
-    """Look the live set up; refuses another catalog than the one that was marked."""
+    """Look the live set up for a command; refuses another catalog than the one that was marked."""
     refuse_long_requests(context.storage, context.margins)
-    context = replace(context, files_in_flight=request.files_in_flight)
     live_set = context.live_sets.get(request.live_set_id)
     facts = context.live_sets.facts(live_set.id)
     notes = []
@@ -71,4 +98,13 @@ def open_live_set(
         is_moved = request.is_catalog_moved
         notes = assert_same_catalog(client, context.live_sets, live_set, facts, is_moved=is_moved)
     context.phases.saved_record = None  # of an earlier run in this process
-    return LiveSetRun(context, request, client, live_set, facts, notes)
+    reader = LiveReader(
+        replace(context, files_in_flight=request.files_in_flight).lake,
+        context.record_of_collected,
+        f"lakesweep nessie {command} --live-set-id {live_set.id}",
+        request.give_up,
+        request.keep_all_snapshots,
+        facts.head_contents if facts is not None else None,
+    )
+    resources, live_sets = context.resources, context.live_sets
+    return LiveSetRun(resources, live_sets, reader, request, client, live_set, facts, notes)

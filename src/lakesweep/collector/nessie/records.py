@@ -6,21 +6,22 @@ from dataclasses import replace
 from datetime import datetime
 
 from lakesweep.collector.nessie.collected_places import CollectedPlaces
-from lakesweep.collector.nessie.context import NessieContext, SetFolder
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.mark import FilesFound
 from lakesweep.collector.nessie.plan import WHAT
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record
 from lakesweep.domain.cutoff_policies import parse_policies
-from lakesweep.domain.live_sets import DroppedTable, LiveSet, MarkFacts
+from lakesweep.domain.live_sets import DroppedTable, LiveSet, LiveSetId, MarkFacts
 from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.errors import FormatError, ObjectNotFoundError
+from lakesweep.storage import ObjectStore
 
 DEFERRED = "deferred"  # the flow of an expiry that records files for a later delete
 
 
 def new_record(
-    context: NessieContext, live_set: LiveSet, facts: MarkFacts | None, flow: str, cutoff: datetime
+    live_set: LiveSet, facts: MarkFacts | None, flow: str, cutoff: datetime, started_at: datetime
 ) -> RunRecord:
     """The record of a run that has just begun."""
     record = RunRecord(
@@ -30,7 +31,7 @@ def new_record(
         what=WHAT,
         flow=flow,
         status=RunStatus.FAILED,
-        started_at=context.clock(),
+        started_at=started_at,
         cutoff=cutoff,
         rules=_policies(facts),
     )
@@ -74,11 +75,11 @@ def with_notices(record: RunRecord, live: LiveFiles) -> RunRecord:
     return record.noted(*(note for note in live.notes() if note not in record.notes))
 
 
-def find_record(context: NessieContext, live_set: LiveSet) -> RunRecord | None:
+def find_record(store: ObjectStore, live_set_id: LiveSetId) -> RunRecord | None:
     """The record that an earlier run on this set left; None where there is none that can be read."""
-    key = SetFolder(live_set.id).record
+    key = SetFolder(live_set_id).record
     try:
-        return decode_record(context.store.read(key), key)
+        return decode_record(store.read(key), key)
     except (ObjectNotFoundError, FormatError):
         return None
 

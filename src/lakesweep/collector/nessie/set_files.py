@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.lease import Lease
-from lakesweep.collector.nessie.context import SetFolder
+from lakesweep.collector.run_files import RunFiles
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import StorageError
 from lakesweep.storage import DeleteStatus, ObjectStore
 
 _GONE = (DeleteStatus.GONE, DeleteStatus.ALREADY_ABSENT)
+
+
+@dataclass(frozen=True, slots=True)
+class SetFolder(RunFiles):
+    """The files of the runs on one live set, relative to the work location."""
+
+    live_set_id: LiveSetId
+
+    @property
+    def root(self) -> str:
+        return f"{self.live_set_id}/"
+
+    @property
+    def manifests(self) -> str:
+        return f"{self.root}manifests/"
 
 
 def has_files(store: ObjectStore, live_set_id: LiveSetId) -> bool:

@@ -14,15 +14,15 @@ from lakesweep.collector.judge.candidates import planned_parts
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.ledger import deleting
 from lakesweep.collector.nessie.catalog_now import NewlyLive
-from lakesweep.collector.nessie.context import SetFolder
 from lakesweep.collector.nessie.deletion import FileDeletion
 from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.listing import FoundTable
-from lakesweep.collector.nessie.live_catalog import LiveCatalog, refuse_bad_manifests
+from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.opening import LiveSetRun
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.nessie.records import with_notices
 from lakesweep.collector.nessie.references import GoneFiles, ReferenceItem
+from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus
@@ -49,7 +49,6 @@ class SweptLiveSet(SweptCatalog):
     tables: Iterable[FoundTable] = ()  # below base locations
     is_judged: bool = False  # by what was found, just now
 
-    command: ClassVar[str] = "expire"
     begun: ClassVar[str] = "an expiry began to delete and has not ended"
 
     # Whoever reads the planned parts refuses changed ones.
@@ -63,12 +62,11 @@ class SweptLiveSet(SweptCatalog):
     }
 
     def __post_init__(self) -> None:
-        self._context, self._request = self.opened.context, self.opened.request
-        live_set_id = self.opened.live_set.id
+        self._resources, self._lake = self.opened.resources, self.opened.reader.lake
+        self._request = self.opened.request
         self._catalog = self.opened.catalog_now(self.found)
         self._protection = FolderIndex()
-        name = f"live set {live_set_id}"
-        command = f"lakesweep nessie {self.command} --live-set-id {live_set_id}"
+        name, command = f"live set {self.opened.live_set.id}", self.opened.reader.command
         self.texts = SweepTexts(
             catalog=f"the catalog of {name}",
             plan=name,
@@ -89,7 +87,7 @@ class SweptLiveSet(SweptCatalog):
     @property
     def files(self) -> SetFolder:
         """The files of this set's runs, in the work location."""
-        return SetFolder(self.opened.live_set.id)
+        return self.opened.folder
 
     def sweep(self, record: RunRecord, lease: Lease, confirm: str | None) -> RunRecord:
         """Delete the planned files that are garbage still."""
@@ -97,13 +95,13 @@ class SweptLiveSet(SweptCatalog):
         if self.opened.client is None:
             record = record.noted(NOT_REVERIFIED)
         request = SweepRequest(max_delete_share=self._request.max_delete_share, confirm=confirm)
-        resources = self._context.resources
         try:
-            return Sweep(self, resources, self.plan, record, request, lease).run()
+            return Sweep(self, self._resources, self.plan, record, request, lease).run()
         except LakesweepError as error:
-            if self._context.phases.saved_record is None:
+            if self._resources.phases.saved_record is None:
                 # Refused before its first round.
-                ended = resources.ended(record, status_after(error), error.message, kind_of(error))
+                resources, kind = self._resources, kind_of(error)
+                ended = resources.ended(record, status_after(error), error.message, kind)
                 resources.save_record(self.files.record, ended)
             raise
 
@@ -124,11 +122,11 @@ class SweptLiveSet(SweptCatalog):
         parts = self.parts if before is None else before
         if not references:
             return Authorised(list(parts))
-        with self._context.phases.phase("re-verify") as step:
+        with self._resources.phases.phase("re-verify") as step:
             folder = self.files
-            judge = file_judge(self._context.target, folder.verdicts, self.cutoff)
+            judge = file_judge(self._resources.target, folder.verdicts, self.cutoff)
             judged = judge_files(
-                self._context,
+                self._lake,
                 references,
                 planned_parts(parts),
                 protection,
@@ -139,8 +137,7 @@ class SweptLiveSet(SweptCatalog):
             tallies = judged.tallies
             step.handled(judged.garbage_tally)
             step.said = f"{judged.garbage_tally} still garbage, {tallies[Verdict.LIVE]} live again"
-        undone = "No further file was deleted."
-        refuse_bad_manifests(self._context, self.found, self._request, undone, judged.bad_manifests)
+        self.found.refuse_bad_manifests(judged.bad_manifests, "No further file was deleted.")
         kept = KeptRows(
             revived=tallies[Verdict.LIVE],
             revived_parts=tuple(judged.kept),
@@ -150,8 +147,7 @@ class SweptLiveSet(SweptCatalog):
 
     def deleter(self) -> FileDeletion:
         """Deletes files that no folder protects."""
-        context = self._context
-        return FileDeletion(context.table_stores, self._protection, context.record_of_collected)
+        return FileDeletion(self._lake.stores, self._protection, self.opened.reader.collected)
 
     def stopped(self, reason: str, progress: SweepProgress) -> str:
         """The message about a sweep that stopped half-way."""
@@ -181,12 +177,12 @@ class SweptLiveSet(SweptCatalog):
     def _ask_again(self) -> NewlyLive:
         if self._catalog is None:
             return NewlyLive()
-        with self._context.phases.phase("ask again") as step:
+        with self._resources.phases.phase("ask again") as step:
             now = self._catalog.look()
             step.items = len(now.states)
             step.said = f"{len(now.states)} contents became live since the mark"
         return now
 
     def _gone(self) -> list[ReferenceItem]:
-        keys = self._context.store.keys(self.files.gone)
+        keys = self._resources.store.keys(self.files.gone)
         return [GoneFiles(key) for key in keys if key.endswith(".parquet")]

@@ -52,7 +52,7 @@ def make_context(tmp_path: Path) -> Callable[..., NessieContext]:
 
 
 def listed(context: NessieContext, **times: datetime | None) -> list[Part]:
-    writer = PartWriter(context.store, "listing/", "l", FILE_SCHEMA)
+    writer = PartWriter(context.resources.store, "listing/", "l", FILE_SCHEMA)
     rows = [
         {"uri": f"s3://lake/t/{name}.parquet", "size_bytes": 10, "last_modified": time}
         for name, time in times.items()
@@ -68,9 +68,9 @@ def judge(
     canaries: tuple[str, ...] = (),
 ) -> Judged:
     protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
-    files = file_judge(context.target, "verdicts/", CUTOFF)
+    files = file_judge(context.resources.target, "verdicts/", CUTOFF)
     return judge_files(
-        context, references, listed_parts(parts), protection, files, "manifests/", canaries
+        context.lake, references, listed_parts(parts), protection, files, "manifests/", canaries
     )
 
 
@@ -143,14 +143,16 @@ def test_a_plan_whose_part_was_changed_is_refused(
     """The same number of rows and bytes, and other files: the fingerprint tells."""
     context = make_context()
     parts = listed(context, a=CUTOFF)
-    files = planned_files(context.store, parts)
-    plan = save_plan(context, LiveSetId("set"), "catalog", CUTOFF, Tally(2, 20), files)
-    assert planned_parts(context.store, plan) == parts
+    files = planned_files(context.resources.store, parts)
+    plan = save_plan(
+        context.resources.store, LiveSetId("set"), "catalog", CUTOFF, Tally(2, 20), files
+    )
+    assert planned_parts(context.resources.store, plan) == parts
     (other,) = listed(context, b=CUTOFF)
-    context.store.write(parts[0].key, context.store.read(other.key))
+    context.resources.store.write(parts[0].key, context.resources.store.read(other.key))
     with pytest.raises(UnsafeToSweepError, match="missing or was changed") as caught:
-        planned_parts(context.store, plan)
+        planned_parts(context.resources.store, plan)
     assert caught.value.kind == "bad-plan"
-    context.store.delete_many([parts[0].key])
+    context.resources.store.delete_many([parts[0].key])
     with pytest.raises(UnsafeToSweepError, match="missing or was changed"):
-        planned_parts(context.store, plan)
+        planned_parts(context.resources.store, plan)
