@@ -257,14 +257,13 @@ def test_a_file_written_anew_under_a_planned_name_is_kept(
         at = scene.written_at + timedelta(days=1) if other == "time" else scene.written_at
         scene.touch(anew, at)
 
-    live_set = scene.live_sets.get(marked.live_set_id)
     monkeypatch.setattr(expire_module, "save_plan", planned)
     if is_resumed:
         with pytest.raises(KeyboardInterrupt):
             scene.expire(marked)
-        begun_record = expire_module.find_record(scene.context(), live_set)
-        assert begun_record is not None
         resources = scene.context().resources
+        begun_record = expire_module.find_record(resources.store, marked.live_set_id)
+        assert begun_record is not None
         begun_record = resources.ended(begun_record, RunStatus.PARTLY_SWEPT)
         resources.save_record(SetFolder(marked.live_set_id).record, begun_record)
         write_anew()

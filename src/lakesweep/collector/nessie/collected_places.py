@@ -7,28 +7,27 @@ send writers to. It stays where anybody else could own files there (docs/design/
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.folders import (
-    BaseFolder,
     Place,
     TableFolders,
+    base_folder,
     other_folders,
     real_places,
 )
 from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
-from lakesweep.collector.nessie.places import location_of, table_folder, without_links
+from lakesweep.collector.nessie.places import table_folder
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.file_names import fold
 from lakesweep.domain.live_sets import DroppedTable
 from lakesweep.domain.location import Location
-from lakesweep.errors import ConfigError, FormatError
 
 DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
 
@@ -73,7 +72,6 @@ def find_collected_places(
         dropped: all dropped tables, those that are not collected too.
         old_until: when the grace of dropped tables began.
     """
-    live = folders.live
     was = read_live_files(
         lake,
         states_of(dropped),
@@ -81,79 +79,76 @@ def find_collected_places(
         is_of_interest=lambda base: False,
         name_logs=True,
     )
-    bases = _Claims(
-        (owner, base.spelled)
-        for base in folders.bases
-        for owner in live.owners_of(live.bases[base.spelled])
-    )
-    found = _Candidates(live, bases, was, dropped)
-    found.gather(record)
-    deciding = _Deciding(found, live, bases, was, _claims_of(folders))
+    deciding = _Deciding(folders, was, dropped)
+    deciding.gather(record)
     places = deciding.settle({})
     sums = sum_up_folders(lake, [place.folder.location for place in places])
-    known = {fold(name) for name in _sound((*was.owners, *was.logged, *live.owners, *live.logged))}
+    names = (name for files in (was, folders.live) for name in (*files.owners, *files.logged))
+    known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
     in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}
     places = deciding.settle({place: why for place, why in in_use.items() if why})
     return CollectedPlaces(
         places=tuple(places),
         sums={place: by_place[place] for place in places},
-        kept={**found.kept, **{p.folder.spelled: why for p, why in deciding.refused.items()}},
+        kept=deciding.kept | {p.folder.spelled: why for p, why in deciding.refused.items()},
         kept_tables=frozenset(deciding.kept_tables),
         was=was,
     )
 
 
-def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
-    """(owner, folder) of contents of other kinds, and of contents given up."""
-    for other in folders.others:
-        yield from ((f"content {other.content_id}", folder) for folder in other_folders([other]))
-    yield from (("a content given up", folder) for folder in folders.given_up)
+class _Deciding:
+    """Gathers the places that dropped tables had, and that live ones have left or write to, each once with all its
+    owners; refuses some, and then what stands or falls with them, until nothing changes any more."""
 
-
-@dataclass(slots=True)
-class _Candidates:
-    """Places that dropped tables had, and that live ones have left or write to, each once with all its owners."""
-
-    live: LiveFiles
-    live_bases: _Claims
-    was: LiveFiles
-    dropped: Sequence[DroppedTable]
-    places: dict[Location, Place] = field(default_factory=dict)
-    kept: dict[str, str] = field(default_factory=dict)
-    kept_tables: set[str] = field(default_factory=set)
+    def __init__(
+        self, folders: TableFolders, was: LiveFiles, dropped: Sequence[DroppedTable]
+    ) -> None:
+        live = folders.live
+        self._live, self._was, self._dropped = live, was, dropped
+        self._live_ids = {owner for owners in live.owners.values() for owner in owners}
+        self._live_bases = _Claims(
+            (owner, base.spelled)
+            for base in folders.bases
+            for owner in live.owners_of(live.bases[base.spelled])
+        )
+        self._claims = [*_claims_of(folders), *_folders_of(live)]
+        self._places: dict[Location, Place] = {}
+        self.kept: dict[str, str] = {}  # what can't be looked into → why
+        self.kept_tables = {t.content_id for t in dropped if not t.is_collected}
+        self.refused: dict[Place, str] = {}
 
     def gather(self, record: Target) -> None:
-        """Find all of them; those that can't be looked into are kept at once."""
-        self.kept_tables |= {t.content_id for t in self.dropped if not t.is_collected}
+        """Find all places; those that can't be looked into are kept at once."""
         self._add_unreadable(record)
         for what, folders in (
-            (DROPPED, self.was.bases),
-            (LEFT, self.was.earlier),
-            (WRITE_PATH, self.was.write_paths),
+            (DROPPED, self._was.bases),
+            (LEFT, self._was.earlier),
+            (WRITE_PATH, self._was.write_paths),
         ):
             for folder, sources in folders.items():
                 # A place of a table that is kept is none; where one of several owners is, its claim keeps it.
-                owners = set(self.was.owners_of(sources)) - self.kept_tables
+                owners = set(self._was.owners_of(sources)) - self.kept_tables
                 if owners:
-                    self._add(folder, what, owners, is_written=False)
-        for folder, sources in self.live.earlier.items():
-            self._add(folder, LEFT, self.live.owners_of(sources), is_written=False)
-        for folder, sources in self.live.write_paths.items():
-            self._add(folder, WRITE_PATH, self.live.owners_of(sources), is_written=True)
+                    self._add(folder, what, owners)
+        for folder, sources in self._live.earlier.items():
+            self._add(folder, LEFT, self._live.owners_of(sources))
+        for folder, sources in self._live.write_paths.items():
+            self._add(folder, WRITE_PATH, self._live.owners_of(sources), is_written=True)
 
     def _add_unreadable(self, record: Target) -> None:
         """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where."""
-        missing = [p.file for p in self.was.problems if p.is_missing]
+        missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
-        for problem in self.was.problems:
+        for problem in self._was.problems:
             owners = set(problem.content_ids) - self.kept_tables
             if not owners:
                 continue
             folder = table_folder(problem.file)
             if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
-                seen = [t.last_seen for t in self.dropped if t.content_id in owners]
-                self._add(folder, DROPPED, owners, is_written=False, seen=seen)
+                seen = (t.last_seen for t in self._dropped if t.content_id in owners)
+                until = max((at for at in seen if at is not None), default=None)
+                self._add(folder, DROPPED, owners, metadata_until=until)
             else:
                 self.kept[problem.file] = (
                     f"it can't be read, so its table's place is not known: {problem.why}"
@@ -166,32 +161,51 @@ class _Candidates:
         what: str,
         owners: Iterable[str],
         *,
-        is_written: bool,
-        seen: Iterable[datetime | None] = (),
+        is_written: bool = False,
+        metadata_until: datetime | None = None,
     ) -> None:
-        try:
-            location = without_links(location_of(spelled))
-            fold(spelled)
-            why = "" if location.key else "it is a whole store"
-        except (ConfigError, FormatError) as error:
-            why = error.message
-        if why:
-            self.kept[spelled] = why
+        folder = base_folder(spelled, "it is a whole store")
+        if isinstance(folder, str):
+            self.kept[spelled] = folder
             self.kept_tables |= set(owners) if what == DROPPED else set()
             return
-        folder = BaseFolder(spelled, location)
-        until = max((at for at in seen if at is not None), default=None)
-        place = Place(folder, what, frozenset(owners), is_written, until)
+        place = Place(folder, what, frozenset(owners), is_written, metadata_until)
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
-        if self.live_bases.at(place) or (what != DROPPED and self.live_bases.around(place)):
+        if self._live_bases.at(place) or (what != DROPPED and self._live_bases.around(place)):
             return
-        known = self.places.get(location)
-        if known is not None:
-            is_written = known.is_written or is_written
-            owned = known.owners | place.owners
-            until = known.metadata_until or until
-            place = replace(known, owners=owned, is_written=is_written, metadata_until=until)
-        self.places[location] = place
+        known = self._places.setdefault(folder.location, place)
+        self._places[folder.location] = replace(
+            known,
+            owners=known.owners | place.owners,
+            is_written=known.is_written or is_written,
+            metadata_until=known.metadata_until or metadata_until,
+        )
+
+    def settle(self, refused: Mapping[Place, str]) -> list[Place]:
+        """The places that are left when these are refused."""
+        newly = dict(refused)
+        while True:
+            self.refused |= newly
+            self.kept_tables |= {o for p in newly if p.what == DROPPED for o in p.owners}
+            of_kept = ((o, f) for o, f in _folders_of(self._was) if o in self.kept_tables)
+            claims = _Claims([*self._claims, *of_kept])
+            left = [place for place in self._places.values() if place not in self.refused]
+            newly = {place: why for place in left if (why := self._why_not_its_own(place, claims))}
+            if not newly:
+                return left
+
+    def _why_not_its_own(self, place: Place, claims: _Claims) -> str:
+        if inside := self._live_bases.inside(place):
+            return f"live tables lie in it ({_named(inside)})"
+        if kept := place.owners & self.kept_tables:
+            return f"the files of its table stay ({_named(kept)})"
+        shared = claims.around(place) | claims.inside(place)
+        # Of several owners, none may be live.
+        if len(place.owners) == 1 or self._live_ids.isdisjoint(place.owners):
+            shared -= place.owners
+        # A dropped table inside a live one lies among files that are judged one by one anyway.
+        shared -= self._live_bases.around(place)
+        return f"others may own files there ({_named(shared)})" if shared else ""
 
 
 class _Claims:
@@ -224,52 +238,6 @@ class _Claims:
         return {owner for folded in place.folded for owner in self._below.get(folded, ())}
 
 
-class _Deciding:
-    """Refuses places, and then what stands or falls with them, until nothing changes any more."""
-
-    def __init__(
-        self,
-        found: _Candidates,
-        live: LiveFiles,
-        live_bases: _Claims,
-        was: LiveFiles,
-        claims: Iterable[tuple[str, str]],
-    ) -> None:
-        self._places = list(found.places.values())
-        self._live_bases = live_bases
-        self._live_ids = {owner for owners in live.owners.values() for owner in owners}
-        self._was = was
-        self._claims = [*claims, *_folders_of(live)]
-        self.kept_tables = found.kept_tables
-        self.refused: dict[Place, str] = {}
-
-    def settle(self, refused: Mapping[Place, str]) -> list[Place]:
-        """The places that are left when these are refused."""
-        newly = dict(refused)
-        while True:
-            self.refused |= newly
-            self.kept_tables |= {o for p in newly if p.what == DROPPED for o in p.owners}
-            of_kept = ((o, f) for o, f in _folders_of(self._was) if o in self.kept_tables)
-            claims = _Claims([*self._claims, *of_kept])
-            left = [place for place in self._places if place not in self.refused]
-            newly = {place: why for place in left if (why := self._why_not_its_own(place, claims))}
-            if not newly:
-                return left
-
-    def _why_not_its_own(self, place: Place, claims: _Claims) -> str:
-        if inside := self._live_bases.inside(place):
-            return f"live tables lie in it ({_named(inside)})"
-        if kept := place.owners & self.kept_tables:
-            return f"the files of its table stay ({_named(kept)})"
-        shared = claims.around(place) | claims.inside(place)
-        # Of several owners, none may be live.
-        if len(place.owners) == 1 or self._live_ids.isdisjoint(place.owners):
-            shared -= place.owners
-        # A dropped table inside a live one lies among files that are judged one by one anyway.
-        shared -= self._live_bases.around(place)
-        return f"others may own files there ({_named(shared)})" if shared else ""
-
-
 def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: datetime) -> str:
     """Why somebody may still use a place that nobody of this catalog writes to; empty where nothing tells so."""
     if place.is_written:
@@ -287,6 +255,13 @@ def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: date
     return ""
 
 
+def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
+    """(owner, folder) of contents of other kinds, and of contents given up."""
+    for other in folders.others:
+        yield from ((f"content {other.content_id}", folder) for folder in other_folders([other]))
+    yield from (("a content given up", folder) for folder in folders.given_up)
+
+
 def _folders_of(files: LiveFiles) -> Iterator[tuple[str, str]]:
     """(content id, folder) of everything that tables name as theirs."""
     for source, owners in files.owners.items():
@@ -299,11 +274,6 @@ def _folders_of(files: LiveFiles) -> Iterator[tuple[str, str]]:
 def _parents(folded: str) -> Iterator[str]:
     while folded := folded.rpartition("/")[0]:
         yield folded
-
-
-def _sound(names: Iterable[str]) -> Iterator[str]:
-    for name in names:
-        yield from real_places([name])
 
 
 def _first(notes: Sequence[str], what: str) -> list[str]:

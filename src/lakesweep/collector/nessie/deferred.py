@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 
 import pyarrow as pa
 
@@ -14,13 +13,13 @@ from lakesweep.collector.nessie.ages import newest_recorded
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable, find_tables
 from lakesweep.collector.nessie.opening import open_live_set
-from lakesweep.collector.nessie.plan import find_plan, save_plan
 from lakesweep.collector.nessie.records import (
     DEFERRED,
+    find_plan,
     find_record,
     new_record,
+    save_plan,
     with_notices,
-    with_places,
 )
 from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.collector.nessie.sweep import SweptLiveSet
@@ -30,13 +29,12 @@ from lakesweep.collector.record import RunRecord
 from lakesweep.collector.sweep_progress import SweepProgress
 from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
+from lakesweep.engine.tasks import chunked
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.storage import ObjectStore
 
 FLOW = "deferred-deletes"
 _ROWS_PER_BATCH = 10_000
-
-_Row = tuple[str, None, datetime | None, None]
 
 
 def delete_deferred(
@@ -59,7 +57,7 @@ def delete_deferred(
     cutoff = newest_recorded(live_set, facts, request, earlier.cutoff if earlier else None)
     record = new_record(live_set, facts, FLOW, cutoff, resources.clock()).noted(*opened.notes)
     found = opened.read_live_catalog()
-    record = with_places(with_notices(record, found.folders.live), found.collected)
+    record = with_notices(record, found)
     with opened.lease(f"deferred deletes of {live_set.id}") as lease:
         rows = _Recorded(opened.live_sets.deferred(live_set.id))
         parts = rows.write(resources.store, opened.folder.listing)
@@ -137,30 +135,17 @@ class _Recorded:
 
     def write(self, store: ObjectStore, folder: str) -> list[Part]:
         writer = PartWriter(store, folder, "deferred", FILE_SCHEMA)
-        for batch in self._batches():
+        for rows in chunked(self._rows(), _ROWS_PER_BATCH):
+            batch = pa.RecordBatch.from_pylist(rows, schema=FILE_SCHEMA)
             self.tables |= find_tables(batch.column("uri"))
             writer.add(batch)
         return writer.close()
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        rows: list[_Row] = []
+    def _rows(self) -> Iterator[dict[str, object]]:
         for file in self._files:
             if file.is_doubtful:
                 self.doubtful += 1
                 self.example = self.example or file.path_uri
                 continue
-            rows.append((file.uri, None, file.modified_at, None))
             self.digest.update(f"{file.uri}\0{file.modified_at}\0".encode())
-            if len(rows) == _ROWS_PER_BATCH:
-                yield _batch(rows)
-                rows = []
-        if rows:
-            yield _batch(rows)
-
-
-def _batch(rows: list[_Row]) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(list(column), f.type) for column, f in zip(columns, FILE_SCHEMA, strict=True)],
-        schema=FILE_SCHEMA,
-    )
+            yield {"uri": file.uri, "last_modified": file.modified_at}

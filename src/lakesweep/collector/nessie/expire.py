@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,17 +13,18 @@ from lakesweep.collector.mark import find_garbage
 from lakesweep.collector.nessie.ages import newest_to_go
 from lakesweep.collector.nessie.base_spelling import BaseSpelling
 from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.identify import said_of, save_failure
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable
 from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.mark import FilesFound, MarkedLiveSet
 from lakesweep.collector.nessie.opening import LiveSetRun, open_live_set
-from lakesweep.collector.nessie.plan import find_plan, save_plan
 from lakesweep.collector.nessie.records import (
     DEFERRED,
+    find_plan,
     find_record,
     new_record,
+    save_plan,
     with_notices,
-    with_places,
     with_verdicts,
 )
 from lakesweep.collector.nessie.requests import ExpireRequest
@@ -46,8 +46,6 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     foreign_errors_as_ours,
 )
-
-logger = logging.getLogger(__name__)
 
 _NAMED_AT_MOST = 20
 
@@ -125,8 +123,7 @@ class _Expiry:
         """What is live; refuses what can't be read, and a work location that a table owns."""
         found = self._opened.read_live_catalog()
         self._is_place_checked = self._resources.phases.may_write_reports = True
-        self._record = with_notices(self._record, found.folders.live)
-        self._record = with_places(self._record, found.collected)
+        self._record = with_notices(self._record, found)
         self._live_sets.add_base_locations(
             self._live_set.id,
             ((owner, f"{base.rstrip('/')}/") for owner, base in found.folders.base_locations()),
@@ -151,11 +148,7 @@ class _Expiry:
 
     def fail(self, error: BaseException) -> None:
         """Say in the set and, where our own folder can be trusted, in the record, why it ended."""
-        said = (
-            error.message
-            if isinstance(error, LakesweepError)
-            else f"{type(error).__name__}: {error}"
-        )
+        said = said_of(error)
         saved = self._resources.phases.saved_record
         if saved is not None and saved.finished_at is not None:
             said = saved.reason  # a sweep has said itself how it ended
@@ -163,12 +156,8 @@ class _Expiry:
             self._save_failed(error, saved or self._record, said)
         if isinstance(error, LakesweepError) and error.kind == "lease-held":
             return  # another process has taken this set up, and its status is that one's
-        try:
-            self._live_sets.fail_expire(self._live_set.id, self._resources.clock(), said)
-        except LakesweepError as failure:
-            logger.warning(
-                "set#%s its failure could not be recorded: %s", self._live_set.id, failure
-            )
+        at = self._resources.clock()
+        save_failure(self._live_sets.fail_expire, self._live_set.id, at, said)
 
     def _save_failed(self, error: BaseException, last: RunRecord, said: str) -> None:
         status = RunStatus.FAILED
@@ -184,7 +173,7 @@ class _Expiry:
         catalog = MarkedLiveSet(self._resources.target, self._folder, live, self._cutoff)
         found = find_garbage(catalog, self._resources.phases).found
         assert isinstance(found, FilesFound)
-        self._record = with_notices(self._record, live.folders.live)
+        self._record = with_notices(self._record, live)
         self._record = self._record.noted(*_named(live.folders.unknown_tables(found.tables)))
         self._record = with_verdicts(self._record, found)
         return found

@@ -58,20 +58,24 @@ def find_base_folders(live: LiveFiles) -> tuple[list[BaseFolder], list[Problem]]
     """Every base location, and those that can't be looked into."""
     found: list[BaseFolder] = []
     problems: list[Problem] = []
+    whole_store = "a table there would take whatever else lies in this whole store for garbage"
     for spelled, sources in sorted(live.bases.items()):
-        owners = live.owners_of(sources)
-        try:
-            location = without_links(location_of(spelled))
-            if not location.key:
-                why = "a table there would take whatever else lies in this whole store for garbage"
-                problems.append(Problem(spelled, "base location", why, owners))
-                continue
-            fold(spelled)
-        except (ConfigError, FormatError) as error:
-            problems.append(Problem(spelled, "base location", error.message, owners))
-            continue
-        found.append(BaseFolder(spelled, location))
+        base = base_folder(spelled, whole_store)
+        if isinstance(base, BaseFolder):
+            found.append(base)
+        else:
+            problems.append(Problem(spelled, "base location", base, live.owners_of(sources)))
     return found, problems
+
+
+def base_folder(spelled: str, whole_store: str) -> BaseFolder | str:
+    """The folder of this name, or why it can't be looked into; `whole_store` is said of one that holds everything."""
+    try:
+        location = without_links(location_of(spelled))
+        fold(spelled)
+    except (ConfigError, FormatError) as error:
+        return error.message
+    return BaseFolder(spelled, location) if location.key else whole_store
 
 
 def outermost(folders: Iterable[Location]) -> list[Location]:

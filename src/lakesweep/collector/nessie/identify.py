@@ -90,7 +90,7 @@ def mark_live(
         finished = clock()
         live_sets.finish_identify(live_set_id, finished, facts)
     except BaseException as error:
-        _record_failure(live_sets, live_set_id, clock(), error)
+        save_failure(live_sets.fail_identify, live_set_id, clock(), said_of(error))
         raise
     return Marked(
         live_set_id=live_set_id,
@@ -125,13 +125,21 @@ def _refuse_unmatched(client: NessieClient, policies: CutoffPolicies) -> None:
         )
 
 
-def _record_failure(
-    live_sets: LiveSetStore, live_set_id: LiveSetId, at: datetime, error: BaseException
+def said_of(error: BaseException) -> str:
+    """What is said of a run that ended so."""
+    if isinstance(error, LakesweepError):
+        return error.message
+    return f"{type(error).__name__}: {error}"
+
+
+def save_failure(
+    fail: Callable[[LiveSetId, datetime, str], None],
+    live_set_id: LiveSetId,
+    at: datetime,
+    said: str,
 ) -> None:
-    said = (
-        error.message if isinstance(error, LakesweepError) else f"{type(error).__name__}: {error}"
-    )
+    """Let the set say why its run ended, with a method of its store."""
     try:
-        live_sets.fail_identify(live_set_id, at, said)
+        fail(live_set_id, at, said)
     except LakesweepError as failure:
         logger.warning("set#%s its failure could not be recorded: %s", live_set_id, failure)

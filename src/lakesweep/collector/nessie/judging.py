@@ -21,7 +21,6 @@ from lakesweep.collector.judge.meeting import (
     judge_all,
 )
 from lakesweep.collector.judge.references import CANARY, PROTECTING
-from lakesweep.collector.nessie.candidates import read_candidates
 from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.manifest_hashes import PackIndex, load_index, save_index
 from lakesweep.collector.nessie.places import Unreadable
@@ -32,9 +31,8 @@ from lakesweep.collector.nessie.references import (
     ReferenceItem,
     read_references,
 )
-from lakesweep.collector.nessie.rows import FileRows
+from lakesweep.collector.nessie.rows import FileRows, read_candidates
 from lakesweep.collector.target import Target
-from lakesweep.engine.cells import Hashes
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.file_hashes import hash_files
 
@@ -54,7 +52,7 @@ class FilesJudged(Judged):
     def bad_manifests(self) -> dict[str, Unreadable]:
         """Where these must be readable, nothing else here may be used."""
         return {
-            _path(row): Unreadable(row["problem"], row["is_missing"])
+            _path(row): Unreadable(row["problem"], bool(row["is_missing"]))
             for row in self.reference_counts
             # A dropped table's own missing manifests were collected or purged: what is left of it is known by name.
             if row["problem"] and not (row["is_missing"] and row["kind"] == PROTECTING)
@@ -111,13 +109,15 @@ def judge_files(
         lake.most_tasks,
         is_cost_known=True,
     )
-    judged = judge_all(lake.engine, left, right, judge, Canaries(canaries, _dead, _hashes_of))
+    judged = judge_all(
+        lake.engine,
+        left,
+        right,
+        judge,
+        Canaries(canaries, _dead, lambda uris: hash_files(pa.array(uris, pa.string()))),
+    )
     save_index(target.open(), kept_in, _new_packs(references, judged.reference_counts))
     return FilesJudged(**{name: getattr(judged, name) for name in Judged.__slots__})
-
-
-def _hashes_of(uris: Sequence[str]) -> Hashes:
-    return hash_files(pa.array(uris, pa.string()))
 
 
 def _dead(uri: str) -> UnsafeToSweepError:

@@ -95,8 +95,7 @@ class ManifestKeeper:
     def write(self) -> None:
         """Write what has come together."""
         if self._rows:
-            payload = _to_bytes(pa.Table.from_pylist(self._rows, schema=_PACK_SCHEMA))
-            self._store.write(self._key, _checksum(payload) + payload)
+            self._store.write(self._key, _sealed(self._rows, _PACK_SCHEMA))
         self._begin()
 
     def _begin(self) -> None:
@@ -111,9 +110,6 @@ def read_pack(store: ObjectStore, key: str) -> dict[str, KeptManifest]:
         data = store.read(key)
     except ObjectNotFoundError:
         return {}
-    payload = data[_SUM_BYTES:]
-    if data[:_SUM_BYTES] != _checksum(payload):
-        return {}
     return {
         row["path"]: KeptManifest(
             row["length"],
@@ -121,7 +117,7 @@ def read_pack(store: ObjectStore, key: str) -> dict[str, KeptManifest]:
             row["folders"],
             np.frombuffer(row["hashes"], dtype=np.uint64),
         )
-        for row in _from_bytes(payload).to_pylist()
+        for row in _unsealed(data, _PACK_SCHEMA).to_pylist()
     }
 
 
@@ -129,12 +125,8 @@ def load_index(store: ObjectStore, folder: str) -> PackIndex:
     """Which pack holds which manifest; a damaged list of them is passed over."""
     found: dict[tuple[str, int], str] = {}
     for key in list(store.keys(f"{folder}{_INDEX}")):
-        data = store.read(key)
-        payload = data[_SUM_BYTES:]
-        if data[:_SUM_BYTES] == _checksum(payload):
-            columns = _from_bytes(payload).to_pydict()
-            pairs = zip(columns["path"], columns["length"], strict=True)
-            found |= dict(zip(pairs, columns["pack"], strict=True))
+        paths, lengths, packs = _unsealed(store.read(key), _INDEX_SCHEMA).to_pydict().values()
+        found |= dict(zip(zip(paths, lengths, strict=True), packs, strict=True))
     return found
 
 
@@ -143,8 +135,7 @@ def save_index(store: ObjectStore, folder: str, packs: PackIndex) -> None:
     if not packs:
         return
     rows = [{"path": p, "length": n, "pack": pack} for (p, n), pack in packs.items()]
-    payload = _to_bytes(pa.Table.from_pylist(rows, schema=_INDEX_SCHEMA))
-    store.write(f"{folder}{_INDEX}{uuid.uuid4().hex}", _checksum(payload) + payload)
+    store.write(f"{folder}{_INDEX}{uuid.uuid4().hex}", _sealed(rows, _INDEX_SCHEMA))
 
 
 def _local_folders(uris: pa.Array) -> list[str]:
@@ -154,16 +145,22 @@ def _local_folders(uris: pa.Array) -> list[str]:
     return found
 
 
+def _sealed(rows: list[dict[str, object]], schema: pa.Schema) -> bytes:
+    """Rows as a file behind its checksum."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+    payload = bytes(sink.getvalue().to_pybytes())
+    return _checksum(payload) + payload
+
+
+def _unsealed(data: bytes, schema: pa.Schema) -> pa.Table:
+    """The rows of a sealed file; none where it is damaged."""
+    payload = data[_SUM_BYTES:]
+    if data[:_SUM_BYTES] != _checksum(payload):
+        return schema.empty_table()
+    return pa.ipc.open_file(payload).read_all()
+
+
 def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_SUM_BYTES).digest()
-
-
-def _to_bytes(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def _from_bytes(payload: bytes) -> pa.Table:
-    return pa.ipc.open_file(payload).read_all()

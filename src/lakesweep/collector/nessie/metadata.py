@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from lakesweep.collector.nessie.places import TableStores, Unreadable, table_folder
 from lakesweep.domain.live_sets import ContentKind
+from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError
-from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
+from lakesweep.formats.iceberg.manifests import (
+    ManifestList,
+    Promised,
+    read_manifest,
+    read_manifest_list,
+)
 from lakesweep.formats.iceberg.metadata import (
     SnapshotFiles,
     files_of,
@@ -42,6 +50,29 @@ NAMED_SCHEMA = pa.schema(
 _ROWS_PER_BATCH = 20_000
 
 
+class Named(NamedTuple):
+    """A row of NAMED_SCHEMA."""
+
+    source: str
+    kind: str
+    value: str
+    promised: int | None = None
+    length: int | None = None
+
+    @classmethod
+    def unreadable(cls, source: str, found: Unreadable) -> Named:
+        """That a file can't be read."""
+        return cls(source, MISSING if found.is_missing else PROBLEM, found.why)
+
+
+def in_batches(rows: Iterable[Named]) -> Iterator[pa.RecordBatch]:
+    """Rows as work functions yield them."""
+    for chunk in chunked(rows, _ROWS_PER_BATCH):
+        columns = zip(*chunk, strict=True)
+        arrays = [pa.array(list(c), f.type) for c, f in zip(columns, NAMED_SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=NAMED_SCHEMA)
+
+
 @dataclass(frozen=True, slots=True)
 class MetadataItem:
     """A metadata file that live contents point to, and the snapshots of it that they name."""
@@ -55,51 +86,49 @@ class MetadataItem:
 
 def read_metadata(lake: TableStores, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
     """Work function: base location, manifest lists, embedded manifests and statistics files of each item."""
+    return in_batches(_metadata_rows(lake, items))
+
+
+def _metadata_rows(lake: TableStores, items: Iterator[MetadataItem]) -> Iterator[Named]:
     wanted = {item.location: item for item in items}
     counted = _LiveEntries(lake)
-    rows = _Rows()
     for location, data in lake.read_many(wanted):
         if isinstance(data, Unreadable):
-            rows.add_unreadable(location, data)
-        else:
-            try:
-                _name_files(wanted[location], data, counted, rows)
-            except FormatError as error:
-                rows.add(location, PROBLEM, error.message)
-        yield from rows.full()
-    yield rows.rest()
+            yield Named.unreadable(location, data)
+            continue
+        try:
+            yield from (Named(location, *of) for of in _named_in(wanted[location], data, counted))
+        except FormatError as error:
+            yield Named(location, PROBLEM, error.message)
 
 
-def _name_files(item: MetadataItem, data: bytes, counted: _LiveEntries, rows: _Rows) -> None:
+def _named_in(
+    item: MetadataItem, data: bytes, counted: _LiveEntries
+) -> Iterator[tuple[str, str] | tuple[str, str, int | None]]:
+    """(kind, value) of all that a metadata file names, with the files promised of a manifest list."""
     if item.kind is ContentKind.ICEBERG_VIEW:
-        rows.add(item.location, BASE, read_view_metadata(data, item.location).location)
+        yield BASE, read_view_metadata(data, item.location).location
         return
     metadata = read_table_metadata(data, item.location)
-    rows.add(item.location, BASE, metadata.location)
+    yield BASE, metadata.location
     folders = {path: table_folder(path) for path in metadata.metadata_log}
-    for folder in sorted(set(folders.values())):
-        rows.add(item.location, EARLIER, folder)
+    yield from ((EARLIER, folder) for folder in sorted(set(folders.values())))
     own = table_folder(item.location)
-    for path, folder in folders.items():
-        if item.name_log or folder != own:
-            rows.add(item.location, LOGGED, path)
-    for path in metadata.write_paths:
-        rows.add(item.location, WRITE_PATH, path)
+    yield from ((LOGGED, p) for p, folder in folders.items() if item.name_log or folder != own)
+    yield from ((WRITE_PATH, path) for path in metadata.write_paths)
     snapshots: dict[int, SnapshotFiles] = {}
     for snapshot_id in item.snapshot_ids:
         files = files_of(metadata, snapshot_id, all_snapshots=item.all_snapshots)
         snapshots |= {one.snapshot_id: one for one in files.snapshots}
         if files.is_doubtful:
-            rows.add(item.location, NOTICE, UNLISTED_SNAPSHOT)
-    for path in dict.fromkeys(metadata.statistics):
-        rows.add(item.location, FILE, path)
+            yield NOTICE, UNLISTED_SNAPSHOT
+    yield from ((FILE, path) for path in dict.fromkeys(metadata.statistics))
     for _, one in sorted(snapshots.items()):
         if one.manifest_list is not None:
-            rows.add(item.location, MANIFEST_LIST, one.manifest_list, one.total_files)
+            yield MANIFEST_LIST, one.manifest_list, one.total_files
             continue
         counted.refuse_fewer(one.manifests, one.total_files, f"snapshot {one.snapshot_id}")
-        for path in one.manifests:
-            rows.add(item.location, MANIFEST, path)
+        yield from ((MANIFEST, path) for path in one.manifests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,46 +141,40 @@ class ListItem:
 
 def read_manifest_lists(lake: TableStores, items: Iterator[ListItem]) -> Iterator[pa.RecordBatch]:
     """Work function: each manifest that one of these lists names, with what is promised of it."""
-    wanted = {item.path: item for item in items}
+    return in_batches(_manifest_list_rows(lake, {item.path: item.total_files for item in items}))
+
+
+def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:
     seen: dict[str, Promised] = {}
     counted = _LiveEntries(lake)
-    rows = _Rows()
-    for path, data in lake.read_many(wanted):
-        if isinstance(data, Unreadable):
-            rows.add_unreadable(path, data)
-            continue
-        try:
-            listed = read_manifest_list(data, path)
-            total = wanted[path].total_files
-            if total is not None and (listed.live_entries is None or listed.live_entries < total):
-                counted.refuse_fewer(listed.paths, total, "it")
-        except FormatError as error:
-            rows.add(path, PROBLEM, error.message)
+
+    def whole_list(data: bytes, path: str) -> ManifestList:
+        listed, total = read_manifest_list(data, path), totals[path]
+        if total is not None and (listed.live_entries is None or listed.live_entries < total):
+            counted.refuse_fewer(listed.paths, total, "it")
+        return listed
+
+    for path, listed in lake.parse_many(totals, whole_list):
+        if isinstance(listed, Unreadable):
+            yield Named.unreadable(path, listed)
             continue
         for manifest, promised in zip(listed.paths, listed.promised, strict=True):
             known = seen.get(manifest)
             if known != promised:
                 seen[manifest] = promised if known is None else known.at_least(promised)
-                rows.add(path, MANIFEST, manifest, *promised)
-        yield from rows.full()
-    yield rows.rest()
+                yield Named(path, MANIFEST, manifest, *promised)
 
 
 def find_lists_naming(
     manifests: frozenset[str], lake: TableStores, paths: Iterator[str]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these lists name which of the manifests; asked only to say whose a bad manifest is."""
-    rows = _Rows()
-    for path, data in lake.read_many(paths):
-        if isinstance(data, Unreadable):
-            continue
-        try:
-            listed = read_manifest_list(data, path)
-        except FormatError:
-            continue
-        for manifest in manifests.intersection(listed.paths):
-            rows.add(path, MANIFEST, manifest)
-    yield rows.rest()
+    return in_batches(
+        Named(path, MANIFEST, manifest)
+        for path, listed in lake.parse_many(paths, read_manifest_list)
+        if not isinstance(listed, Unreadable)
+        for manifest in manifests.intersection(listed.paths)
+    )
 
 
 class _LiveEntries:
@@ -170,8 +193,8 @@ class _LiveEntries:
         if total is None:
             return
         new = dict.fromkeys(path for path in manifests if path not in self._counts)
-        for path, data in self._lake.read_many(new):
-            self._counts[path] = _count_live(path, data)
+        for path, read in self._lake.parse_many(new, partial(read_manifest, promised=Promised())):
+            self._counts[path] = None if isinstance(read, Unreadable) else len(read.files)
         counts = [self._counts[path] for path in manifests]
         found = sum(count for count in counts if count is not None)
         if None not in counts and found < total:
@@ -180,46 +203,3 @@ class _LiveEntries:
                 f"promises {total}: it was cut short, or its writer counts wrongly",
                 kind="damaged-manifest",
             )
-
-
-def _count_live(path: str, data: bytes | Unreadable) -> int | None:
-    if isinstance(data, Unreadable):
-        return None
-    try:
-        return len(read_manifest(data, path, Promised()).files)
-    except FormatError:
-        return None
-
-
-class _Rows:
-    """Rows of NAMED_SCHEMA, gathered into batches."""
-
-    def __init__(self) -> None:
-        self._rows: list[tuple[str, str, str, int | None, int | None]] = []
-
-    def add(
-        self,
-        source: str,
-        kind: str,
-        value: str,
-        count: int | None = None,
-        length: int | None = None,
-    ) -> None:
-        self._rows.append((source, kind, value, count, length))
-
-    def add_unreadable(self, source: str, found: Unreadable) -> None:
-        self.add(source, MISSING if found.is_missing else PROBLEM, found.why)
-
-    def full(self) -> Iterator[pa.RecordBatch]:
-        """A batch, when enough has come together."""
-        if len(self._rows) >= _ROWS_PER_BATCH:
-            yield self.rest()
-
-    def rest(self) -> pa.RecordBatch:
-        """All that is there."""
-        columns = zip(*self._rows, strict=True) if self._rows else [()] * len(NAMED_SCHEMA)
-        self._rows = []
-        return pa.RecordBatch.from_arrays(
-            [pa.array(list(c), f.type) for c, f in zip(columns, NAMED_SCHEMA, strict=True)],
-            schema=NAMED_SCHEMA,
-        )

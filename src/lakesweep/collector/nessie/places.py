@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from typing import TypeVar
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
     ConfigError,
+    FormatError,
     ObjectNotFoundError,
     StorageDeniedError,
     UnsupportedStoreError,
@@ -23,6 +25,8 @@ from lakesweep.storage.parallel import ordered_parallel
 # A local file is read sooner than it is handed to a thread, unless its disk is far away or slow.
 _SLOW_READ_SECONDS = 1e-3
 _SLOW_READS = 8  # more than so many, and more than one read in so many, are no accident
+
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,16 @@ class TableStores:
             data = self.read(uri)
             slow += time.monotonic() - began > _SLOW_READ_SECONDS
             yield uri, data
+
+    def parse_many(
+        self, uris: Iterable[str], parse: Callable[[bytes, str], Parsed]
+    ) -> Iterator[tuple[str, Parsed | Unreadable]]:
+        """(uri, what `parse` makes of the file); `Unreadable`, too, where it is damaged."""
+        for uri, data in self.read_many(uris):
+            try:
+                yield uri, data if isinstance(data, Unreadable) else parse(data, uri)
+            except FormatError as error:
+                yield uri, Unreadable(error.message)
 
 
 def location_of(uri: str) -> Location:

@@ -1,22 +1,23 @@
-"""Records of runs on a live set, kept in the work location."""
+"""Plans and records of runs on a live set, kept in the work location."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime
 
-from lakesweep.collector.nessie.collected_places import CollectedPlaces
-from lakesweep.collector.nessie.live_files import LiveFiles
+from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.mark import FilesFound
-from lakesweep.collector.nessie.plan import WHAT
 from lakesweep.collector.nessie.set_files import SetFolder
+from lakesweep.collector.plan import Plan, PlannedFile, decode_plan
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import DroppedTable, LiveSet, LiveSetId, MarkFacts
 from lakesweep.domain.verdicts import Tally, Verdict
-from lakesweep.errors import FormatError, ObjectNotFoundError
+from lakesweep.errors import FormatError, ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
 
+WHAT = "nessie"
 DEFERRED = "deferred"  # the flow of an expiry that records files for a later delete
 
 
@@ -49,11 +50,6 @@ def _kept_for_good(facts: MarkFacts | None) -> list[DroppedTable]:
     return [t for t in facts.dropped if not t.is_collected] if facts is not None else []
 
 
-def with_places(record: RunRecord, collected: CollectedPlaces | None) -> RunRecord:
-    """The record with what is collected beside live base locations, and what of it stays."""
-    return record.noted(*collected.notes()) if collected is not None else record
-
-
 def with_verdicts(record: RunRecord, found: FilesFound) -> RunRecord:
     """The record with what the listing and the judgement found."""
     judged = found.judged
@@ -70,9 +66,10 @@ def with_verdicts(record: RunRecord, found: FilesFound) -> RunRecord:
     return replace(record.tallied(tallies), protected={**named, **odd})
 
 
-def with_notices(record: RunRecord, live: LiveFiles) -> RunRecord:
-    """The record with what is odd about live files, each thing once."""
-    return record.noted(*(note for note in live.notes() if note not in record.notes))
+def with_notices(record: RunRecord, found: LiveCatalog) -> RunRecord:
+    """The record with what is odd about live files, and what is collected beside them or stays, each thing once."""
+    notes = found.folders.live.notes() + (found.collected.notes() if found.collected else [])
+    return record.noted(*(note for note in notes if note not in record.notes))
 
 
 def find_record(store: ObjectStore, live_set_id: LiveSetId) -> RunRecord | None:
@@ -82,6 +79,46 @@ def find_record(store: ObjectStore, live_set_id: LiveSetId) -> RunRecord | None:
         return decode_record(store.read(key), key)
     except (ObjectNotFoundError, FormatError):
         return None
+
+
+def save_plan(
+    store: ObjectStore,
+    live_set_id: LiveSetId,
+    catalog: str,
+    cutoff: datetime,
+    live: Tally,
+    files: tuple[PlannedFile, ...],
+    what: str = WHAT,
+) -> Plan:
+    """Write down what may be deleted, with the fingerprint of every part."""
+    plan = Plan(
+        repository=catalog,
+        namespace=store.root.uri,
+        run_id=RunId(live_set_id),
+        mark_id=MarkId(live_set_id),
+        what=what,
+        cutoff=cutoff,
+        live=live,
+        garbage=Tally(sum(f.rows for f in files), sum(f.bytes for f in files)),
+        files=files,
+    )
+    store.write(SetFolder(live_set_id).plan, plan.encode())
+    return plan
+
+
+def find_plan(store: ObjectStore, live_set_id: LiveSetId) -> Plan | None:
+    """The plan that an earlier expiry of this set left in the work location."""
+    key = SetFolder(live_set_id).plan
+    try:
+        plan = decode_plan(store.read(key), f"of live set {live_set_id}")
+    except ObjectNotFoundError:
+        return None
+    if str(plan.mark_id) != str(live_set_id):
+        raise UnsafeToSweepError(
+            f"The plan in {store.root.uri}/{key} belongs to live set {plan.mark_id}. Nothing was deleted.",
+            kind="other-plan",
+        )
+    return plan
 
 
 def _policies(facts: MarkFacts | None) -> dict[str, str]:

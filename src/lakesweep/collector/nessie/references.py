@@ -20,7 +20,7 @@ from lakesweep.collector.judge.references import (
     counts_schema,
 )
 from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
-from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA, PROBLEM
+from lakesweep.collector.nessie.metadata import Named, in_batches
 from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target
@@ -32,9 +32,9 @@ from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
 
 COUNTS_SCHEMA = counts_schema(
-    pa.field("problem", pa.string(), nullable=False),
-    pa.field("is_missing", pa.bool_(), nullable=False),  # what the problem is
-    pa.field("is_fuller", pa.bool_(), nullable=False),  # more entries than promised
+    pa.field("problem", pa.string()),  # null: it was read
+    pa.field("is_missing", pa.bool_()),  # what the problem is
+    pa.field("is_fuller", pa.bool_()),  # more entries than promised
 )
 
 # Manifests are mostly small. Names of so many are hashed together.
@@ -54,6 +54,10 @@ class ManifestItem:
     @property
     def name(self) -> str:
         return f"manifest:{self.kind}:{self.path}"
+
+    def is_fuller(self, entries: int) -> bool:
+        """Whether these are more entries than promised."""
+        return self.promised.entries is not None and entries > self.promised.entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +126,14 @@ def find_bad_manifests(
     lake: TableStores, items: Iterator[ManifestItem]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these manifests can't be read, and why."""
-    wanted = {item.path: item for item in items}
-    bad = []
-    for path, data in lake.read_many(wanted):
-        found = live_files(wanted[path], data)
-        if isinstance(found, ManifestFiles):
-            try:
-                hash_files(found.files)
-                continue
-            except FormatError as error:  # a file name that may mean any place
-                found = Unreadable(error.message)
-        kind = MISSING if found.is_missing else PROBLEM
-        bad.append({"source": path, "kind": kind, "value": found.why})
-    yield pa.RecordBatch.from_pylist(bad, schema=NAMED_SCHEMA)
+    promised = {item.path: item.promised for item in items}
 
+    def hashed(data: bytes, path: str) -> Hashes:
+        # Reading is not all: a file name may mean any place.
+        return hash_files(read_manifest(data, path, promised[path]).files)
 
-def live_files(item: ManifestItem, data: bytes | Unreadable) -> ManifestFiles | Unreadable:
-    """The files of a manifest that are not deleted in it, or why nobody knows."""
-    if isinstance(data, Unreadable):
-        return data
-    try:
-        return read_manifest(data, item.path, item.promised)
-    except FormatError as error:
-        return Unreadable(error.message)
+    found = lake.parse_many(promised, hashed)
+    return in_batches(Named.unreadable(p, bad) for p, bad in found if isinstance(bad, Unreadable))
 
 
 def hash_live_files(uris: pa.Array) -> Hashes:
@@ -184,27 +173,29 @@ class _Emitter:
         self, name: str, kind: int, uris: pa.Array, is_fuller: bool = False
     ) -> Iterator[pa.RecordBatch]:
         hashes = hash_live_files(uris) if kind in (LIVE, PROTECTING) else hash_files(uris)
-        self._count(name, kind, len(uris), len(hashes), is_fuller=is_fuller)
+        self._cells.count(name, kind, len(hashes), entries=len(uris), is_fuller=is_fuller)
         yield from self._cells.add(kind, hashes)
 
     def gone(self, item: GoneFiles, uris: pa.Array) -> Iterator[pa.RecordBatch]:
         hashes = hash_files(uris)
-        self._count(item.name, GONE, len(uris), len(hashes))
+        self._cells.count(item.name, GONE, len(hashes), entries=len(uris))
         yield from self._cells.add_events(GONE, hashes, order=0)
 
     def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
-        is_fuller = item.promised.entries is not None and known.entries > item.promised.entries
-        files = len(known.hashes)
-        self._count(item.name, item.kind, files, files, is_fuller=is_fuller, pack=item.pack)
+        fuller = item.is_fuller(known.entries)
+        self._cells.count(item.name, item.kind, len(known.hashes), pack=item.pack, is_fuller=fuller)
         yield from self._cells.add(item.kind, known.hashes)
 
     def manifest(self, item: ManifestItem, data: bytes | Unreadable) -> Iterator[pa.RecordBatch]:
-        files = live_files(item, data)
-        if isinstance(files, Unreadable):
-            self._count(item.name, item.kind, 0, 0, files)
+        if isinstance(data, Unreadable):
+            self._bad(item, data)
             return
-        size = len(data) if isinstance(data, bytes) else 0
-        self._read.append((item, files, size))
+        try:
+            files = read_manifest(data, item.path, item.promised)
+        except FormatError as error:
+            self._bad(item, Unreadable(error.message))
+            return
+        self._read.append((item, files, len(data)))
         self._names += len(files.files)
         if len(self._read) >= _MANIFESTS_TOGETHER or self._names >= _NAMES_TOGETHER:
             yield from self._hash_read()
@@ -235,38 +226,17 @@ class _Emitter:
                 own = hashes[start : start + files]
                 start += files
                 pack = self._keeper.keep(item.path, item.promised, size, one, own)
-                is_fuller = _is_fuller(item, one)
-                self._count(item.name, kind, files, files, is_fuller=is_fuller, pack=pack)
+                fuller = item.is_fuller(one.entries)
+                self._cells.count(item.name, kind, files, pack=pack, is_fuller=fuller)
             yield from self._cells.add(kind, hashes)
 
     def _one_manifest(self, item: ManifestItem, one: ManifestFiles) -> Iterator[pa.RecordBatch]:
+        fuller = item.is_fuller(one.entries)
         try:
-            yield from self.item(item.name, item.kind, one.files, _is_fuller(item, one))
+            yield from self.item(item.name, item.kind, one.files, is_fuller=fuller)
         except FormatError as error:  # a file name that may mean any place
-            self._count(item.name, item.kind, 0, 0, Unreadable(error.message))
+            self._bad(item, Unreadable(error.message))
 
-    def _count(
-        self,
-        name: str,
-        kind: int,
-        files: int,
-        sent: int,
-        problem: Unreadable | None = None,
-        *,
-        is_fuller: bool = False,
-        pack: str = "",
-    ) -> None:
-        self._cells.count(
-            name,
-            kind,
-            sent,
-            entries=files,
-            pack=pack,
-            problem=problem.why if problem else "",
-            is_missing=problem is not None and problem.is_missing,
-            is_fuller=is_fuller,
-        )
-
-
-def _is_fuller(item: ManifestItem, read: ManifestFiles) -> bool:
-    return item.promised.entries is not None and read.entries > item.promised.entries
+    def _bad(self, item: ManifestItem, found: Unreadable) -> None:
+        missing = found.is_missing
+        self._cells.count(item.name, item.kind, 0, problem=found.why, is_missing=missing)

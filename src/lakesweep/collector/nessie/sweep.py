@@ -155,7 +155,7 @@ class SweptLiveSet(SweptCatalog):
 
     def described(self, record: RunRecord, progress: SweepProgress) -> RunRecord:
         """The record with what is odd about live files, and what was kept."""
-        record = with_notices(record, self.found.folders.live)
+        record = with_notices(record, self.found)
         kept = progress.kept.refused + progress.tally(*self.kept_outcomes)
         if not kept.objects:
             return record

@@ -17,8 +17,8 @@ from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.judging import file_judge, judge_files
 from lakesweep.collector.nessie.listing import FILE_SCHEMA
-from lakesweep.collector.nessie.plan import save_plan
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, FolderIndex
+from lakesweep.collector.nessie.records import save_plan
 from lakesweep.collector.nessie.references import NamedFiles, ReferenceItem, read_references
 from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.phases import Phases
