@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from lakesweep.collector.nessie.folders import BaseFolder
 from lakesweep.collector.nessie.places import location_of
@@ -22,7 +23,7 @@ class BaseSpelling:
         """(base URI with a closing slash, the file's URI below it)."""
         location = location_of(uri)
         folder, _, _ = location.key.rpartition("/")
-        found = self._nearest(_at(location, folder))
+        found = self._nearest(replace(location, key=folder))
         if found is None:
             return uri.rpartition("/")[0] + "/", uri
         base, spelled = found
@@ -32,7 +33,7 @@ class BaseSpelling:
         if folder not in self._found:
             at: Location | None = folder
             while at is not None and at not in self._by_location:
-                at = _at(at, at.key.rpartition("/")[0]) if at.key else None
+                at = replace(at, key=at.key.rpartition("/")[0]) if at.key else None
             self._found[folder] = None if at is None else (at, self._by_location[at])
         return self._found[folder]
 
@@ -42,7 +43,3 @@ def _tidy(base: BaseFolder) -> str:
     if base.location.kind == "local":
         return f"{base.location.uri}/"
     return base.spelled.rstrip("/") + "/"
-
-
-def _at(location: Location, key: str) -> Location:
-    return Location(location.kind, location.container, key, location.account, location.endpoint)

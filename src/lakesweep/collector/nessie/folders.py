@@ -9,7 +9,7 @@ from datetime import datetime
 from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.nessie.listing import ICEBERG, FoundTable
 from lakesweep.collector.nessie.live_files import LiveFiles
-from lakesweep.collector.nessie.places import location_of, table_folder, without_links
+from lakesweep.collector.nessie.places import location_of, without_links
 from lakesweep.collector.nessie.problems import Problem
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, OLD_ONLY, FolderIndex
 from lakesweep.collector.nessie.references import NamedFiles
@@ -40,9 +40,7 @@ class Place:
     what: str
     owners: frozenset[str]  # content ids
     is_written: bool = False  # a live table may write there
-    metadata_until: datetime | None = (
-        None  # what a table had there whose newest metadata we collected
-    )
+    metadata_until: datetime | None = None  # when a table had it whose metadata we collected
 
     @property
     def uris(self) -> tuple[str, str]:
@@ -105,7 +103,7 @@ class TableFolders:
         written = {place.folder for place in self.places if place.is_written}
         bases = [base for base in self.bases if base not in written]
         known = {fold(uri) for base in bases for uri in (base.spelled, base.location.uri)}
-        known |= {fold(uri) for uri in real_places(self._known_tables())}
+        known |= _folded({*self.live.folders, *self.live.earlier})
         return sorted(t for t in tables_seen if t.kind != ICEBERG or fold(t.folder) not in known)
 
     def protection(
@@ -121,11 +119,12 @@ class TableFolders:
         bases = [uri for base in self.bases for uri in (base.spelled, base.location.uri)]
         unknown = self.unknown_tables(tables_seen)
         folded_bases = {fold(uri) for uri in bases}
-        dropped = [
-            uri for uri in real_places(self._dropped_tables()) if fold(uri) not in folded_bases
-        ]
+        tables = {*self.dropped.bases, *self.dropped.folders}
+        dropped = [uri for uri in real_places(tables) if fold(uri) not in folded_bases]
         given_up = list(real_places(self.given_up))
-        new = self._new_folders(live_now) if live_now is not None and self.places else set()
+        # Folders of tables that the mark did not know there.
+        new = _folded({*live_now.bases, *live_now.folders}) if live_now and self.places else set()
+        new -= _folded(self.live.bases)
         return FolderIndex.of(
             [
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
@@ -156,12 +155,6 @@ class TableFolders:
             old_until=self.old_until,
         )
 
-    def _new_folders(self, now: LiveFiles) -> set[str]:
-        """Folded folders of tables that the mark did not know there."""
-        known = {fold(uri) for uri in real_places(self.live.bases)}
-        folders = {*now.bases, *(table_folder(source) for source in now.owners)}
-        return {fold(uri) for uri in real_places(folders)} - known
-
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """(content id, place) of all that is listed."""
         yield from self.live.base_locations()
@@ -175,14 +168,6 @@ class TableFolders:
         except FormatError:
             return False
         return _overlap(folded, {fold(base.location.uri) for base in self.bases})
-
-    def _known_tables(self) -> Iterator[str]:
-        yield from {table_folder(source) for source in self.live.owners}
-        yield from self.live.earlier
-
-    def _dropped_tables(self) -> Iterator[str]:
-        yield from self.dropped.bases
-        yield from {table_folder(source) for source in self.dropped.owners}
 
 
 def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
@@ -213,6 +198,10 @@ def named_files(label: str, others: Iterable[OtherContent]) -> NamedFiles | None
 def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
     """Whether a folded folder of the one side lies in one of the other side, is one, or holds one."""
     return any(is_below(a, b) or is_below(b, a) for a in some for b in others)
+
+
+def _folded(uris: Iterable[str]) -> set[str]:
+    return {fold(uri) for uri in real_places(uris)}
 
 
 def real_places(uris: Iterable[str]) -> Iterator[str]:

@@ -53,12 +53,6 @@ class LiveReader:
         replace(self, heads=None).refuse_problems(live, live.problems)
         return live
 
-    def refuse_bad_manifests(
-        self, live: LiveFiles, bad: Mapping[str, Unreadable], undone: str
-    ) -> None:
-        """End the run where manifests can't be read that must be."""
-        self.refuse_problems(live, name_owners(self.lake, live, bad), undone)
-
     def refuse_problems(
         self, live: LiveFiles, problems: Sequence[Problem], undone: str = "Nothing was deleted."
     ) -> None:
@@ -123,7 +117,8 @@ class LiveCatalog:
 
     def refuse_bad_manifests(self, bad: Mapping[str, Unreadable], undone: str) -> None:
         """End the run where manifests can't be read that must be."""
-        self.reader.refuse_bad_manifests(self.folders.live, bad, undone)
+        live, reader = self.folders.live, self.reader
+        reader.refuse_problems(live, name_owners(reader.lake, live, bad), undone)
 
 
 def read_live_catalog(

@@ -18,7 +18,7 @@ from lakesweep.collector.nessie.metadata import (
     read_manifest_lists,
     read_metadata,
 )
-from lakesweep.collector.nessie.places import Unreadable
+from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem
 from lakesweep.collector.nessie.references import ManifestItem, NamedFiles
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
@@ -36,12 +36,9 @@ class LiveFiles:
 
     owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
     bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
-    earlier: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # folders in which these tables kept metadata before → metadata files
-    write_paths: dict[str, set[str]] = field(
-        default_factory=dict
-    )  # folders that these tables' properties send writers to → metadata files
+    # Folders in which these tables kept metadata before, or that their properties send writers to → metadata files.
+    earlier: dict[str, set[str]] = field(default_factory=dict)
+    write_paths: dict[str, set[str]] = field(default_factory=dict)
     logged: set[str] = field(default_factory=set)  # earlier metadata files in other folders, or all
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
@@ -50,6 +47,11 @@ class LiveFiles:
     others: set[str] = field(default_factory=set)  # statistics files
     problems: list[Problem] = field(default_factory=list)
     notices: dict[str, set[str]] = field(default_factory=dict)  # what is odd → files
+
+    @property
+    def folders(self) -> set[str]:
+        """Where tables with these metadata files could keep their files."""
+        return {table_folder(source) for source in self.owners}
 
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """(content id, base location)."""

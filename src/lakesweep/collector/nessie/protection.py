@@ -27,9 +27,8 @@ class FolderIndex:
     """Folders by folded name, each with a word about it. Picklable; looked up by walking up from a file."""
 
     words: Mapping[str, str] = field(default_factory=dict)
-    overruling: Mapping[str, str] = field(
-        default_factory=dict
-    )  # hold for all below, whatever is said of folders inside
+    # Hold for all below, whatever is said of folders inside.
+    overruling: Mapping[str, str] = field(default_factory=dict)
     elsewhere: str = ""  # the word for files in no folder of the index
     old_until: datetime | None = None  # inclusive; where OLD_ONLY is said, later files are TOO_NEW
 

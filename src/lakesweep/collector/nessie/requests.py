@@ -32,9 +32,8 @@ class ExpireRequest:
 
     live_set_id: LiveSetId
     defer: bool = False
-    max_file_modification: datetime | None = (
-        None  # inclusive; takes the place of a grace period that is not given
-    )
+    # Inclusive; takes the place of a grace period that is not given.
+    max_file_modification: datetime | None = None
     grace: timedelta | None = None
     keep_all_snapshots: bool = False
     give_up: frozenset[str] = frozenset()
@@ -42,9 +41,7 @@ class ExpireRequest:
     confirm: str | None = None
     is_in_memory: bool = False  # the live set ends with this process, and no later command finds it
     is_catalog_moved: bool = False  # the marked catalog is at another address now
-    parallelism: int = (
-        4  # more keeps more files in flight in each task; Spark says how many tasks run
-    )
+    parallelism: int = 4  # keeps more files in flight in each task; Spark says how many tasks run
 
     @property
     def least_age(self) -> timedelta:
