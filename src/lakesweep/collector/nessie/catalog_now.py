@@ -33,27 +33,20 @@ class NewlyLive:
         return [*items, named] if named else items
 
 
+@dataclass
 class CatalogNow:
     """Asks the catalog again with the mark's own policies. Only references that have moved are walked."""
 
-    def __init__(
-        self,
-        client: NessieClient,
-        live_sets: LiveSetStore,
-        live_set: LiveSet,
-        facts: MarkFacts | None,
-        known: set[tuple[str, int]],
-        read_files: Callable[[list[DistinctContent]], LiveFiles],
-    ) -> None:
-        """`known` are the (metadata location, snapshot id) of the mark; `read_files` reads what others need."""
-        self._client = client
-        self._live_sets = live_sets
-        self._live_set = live_set
-        self._facts = facts
-        self._policies = mark_policies(live_set, facts)
-        self._known = known
-        self._read_files = read_files
-        self._heads: Mapping[str, str] = facts.heads if facts is not None else {}
+    _client: NessieClient
+    _live_sets: LiveSetStore
+    _live_set: LiveSet
+    _facts: MarkFacts | None
+    _known: set[tuple[str, int]]  # (metadata location, snapshot id) of the mark
+    _read_files: Callable[[list[DistinctContent]], LiveFiles]  # reads what others need
+
+    def __post_init__(self) -> None:
+        self._policies = mark_policies(self._live_set, self._facts)
+        self._heads: Mapping[str, str] = self._facts.heads if self._facts is not None else {}
         self._ends: dict[CutoffPolicy, set[str]] | None = None
         self._states: dict[DistinctContent, None] = {}
         self._others: dict[OtherContent, None] = {}

@@ -30,12 +30,8 @@ def clock_readings(
     client: NessieClient | None,
 ) -> Iterator[ClockReading]:
     """Nessie's clock beside our own store's, which says `our_time` now, and beside each store that tables lie in."""
-    yield _reading(our_time, client)
-    for container in sorted({replace(folder, key="") for folder in folders}, key=str):
-        time = store_time(stores.open(container))
+    containers = sorted({replace(folder, key="") for folder in folders}, key=str)
+    for time in (our_time, *(store_time(stores.open(one)) for one in containers)):
         if time is not None:
-            yield _reading(time, client)
-
-
-def _reading(time: datetime, client: NessieClient | None) -> ClockReading:
-    return ClockReading(time, _NESSIE, client.server_time() if client is not None else None)
+            server_time = client.server_time() if client is not None else None
+            yield ClockReading(time, _NESSIE, server_time)

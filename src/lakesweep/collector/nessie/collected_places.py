@@ -281,6 +281,10 @@ def _first(notes: Sequence[str], what: str) -> list[str]:
     return [*notes[:_NOTES_AT_MOST], *([f"{more} more {what}"] if more > 0 else [])]
 
 
+def first_few(names: Sequence[str], at_most: int) -> str:
+    """Some of these names, for a message."""
+    return ", ".join(names[:at_most]) + (", …" if len(names) > at_most else "")
+
+
 def _named(owners: Iterable[str]) -> str:
-    names = sorted(owners)
-    return ", ".join(names[:_NAMED_AT_MOST]) + (", …" if len(names) > _NAMED_AT_MOST else "")
+    return first_few(sorted(owners), _NAMED_AT_MOST)

@@ -12,6 +12,7 @@ from lakesweep.collector.lease import Lease
 from lakesweep.collector.mark import find_garbage
 from lakesweep.collector.nessie.ages import newest_to_go
 from lakesweep.collector.nessie.base_spelling import BaseSpelling
+from lakesweep.collector.nessie.collected_places import first_few
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.identify import said_of, save_failure
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable
@@ -256,9 +257,8 @@ class _Expiry:
 def _named(tables: list[FoundTable]) -> Iterator[str]:
     """A note that names tables which are not this catalog's."""
     if tables:
-        shown = ", ".join(f"{table.folder} ({table.kind})" for table in tables[:_NAMED_AT_MOST])
-        more = ", …" if len(tables) > _NAMED_AT_MOST else ""
+        shown = first_few([f"{table.folder} ({table.kind})" for table in tables], _NAMED_AT_MOST)
         yield (
             f"{len(tables)} tables below base locations are no live content of this catalog, and their files stay: "
-            f"{shown}{more}"
+            f"{shown}"
         )

@@ -12,7 +12,6 @@ from lakesweep.collector.nessie import metadata as named
 from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.metadata import (
     NAMED_SCHEMA,
-    ListItem,
     MetadataItem,
     find_lists_naming,
     read_manifest_lists,
@@ -117,7 +116,7 @@ def read_live_files(
     if is_of_interest is not None:
         live.forget_bases(is_of_interest)
     with lake.phases.phase("manifest lists") as step:
-        lists = [ListItem(path, live.totals.get(path)) for path in sorted(live.lists)]
+        lists = [(path, live.totals.get(path)) for path in sorted(live.lists)]
         for row in lake.read(lists, read_manifest_lists, NAMED_SCHEMA):
             path, value = row["source"], row["value"]
             if row["kind"] in (named.PROBLEM, named.MISSING):

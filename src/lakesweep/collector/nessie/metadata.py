@@ -131,17 +131,14 @@ def _named_in(
         yield from ((MANIFEST, path) for path in one.manifests)
 
 
-@dataclass(frozen=True, slots=True)
-class ListItem:
-    """A manifest list to read, and the files that its snapshot's summary promises."""
+def read_manifest_lists(
+    lake: TableStores, items: Iterator[tuple[str, int | None]]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: each manifest that one of these lists names, with what is promised of it.
 
-    path: str
-    total_files: int | None = None
-
-
-def read_manifest_lists(lake: TableStores, items: Iterator[ListItem]) -> Iterator[pa.RecordBatch]:
-    """Work function: each manifest that one of these lists names, with what is promised of it."""
-    return in_batches(_manifest_list_rows(lake, {item.path: item.total_files for item in items}))
+    An item is a list's path, and the files that its snapshot's summary promises.
+    """
+    return in_batches(_manifest_list_rows(lake, dict(items)))
 
 
 def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
+from lakesweep.collector.nessie.collected_places import first_few
 from lakesweep.collector.nessie.live_catalog import LiveCatalog
 from lakesweep.collector.nessie.mark import FilesFound
 from lakesweep.collector.nessie.set_files import SetFolder
@@ -12,7 +13,7 @@ from lakesweep.collector.plan import Plan, PlannedFile, decode_plan
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.cutoff_policies import parse_policies
-from lakesweep.domain.live_sets import DroppedTable, LiveSet, LiveSetId, MarkFacts
+from lakesweep.domain.live_sets import LiveSet, LiveSetId, MarkFacts
 from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.errors import FormatError, ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
@@ -34,20 +35,14 @@ def new_record(
         status=RunStatus.FAILED,
         started_at=started_at,
         cutoff=cutoff,
-        rules=_policies(facts),
     )
-    record = record.noted(*_read_twice(facts))
-    tables = [".".join(t.content_key) for t in _kept_for_good(facts)]
-    if tables:
-        shown = ", ".join(tables[:20]) + (", …" if len(tables) > 20 else "")
-        record = record.noted(
-            f"{len(tables)} tables were dropped on every reference, and their files stay: {shown}"
-        )
-    return record
-
-
-def _kept_for_good(facts: MarkFacts | None) -> list[DroppedTable]:
-    return [t for t in facts.dropped if not t.is_collected] if facts is not None else []
+    if facts is None:
+        return record
+    rules = {**dict(facts.policies), "default": facts.default_policy}
+    tables = [".".join(t.content_key) for t in facts.dropped if not t.is_collected]
+    kept = f"{len(tables)} tables were dropped on every reference, and their files stay: "
+    notes = [*_read_twice(facts), *([kept + first_few(tables, 20)] if tables else [])]
+    return replace(record, rules=rules).noted(*notes)
 
 
 def with_verdicts(record: RunRecord, found: FilesFound) -> RunRecord:
@@ -121,16 +116,8 @@ def find_plan(store: ObjectStore, live_set_id: LiveSetId) -> Plan | None:
     return plan
 
 
-def _policies(facts: MarkFacts | None) -> dict[str, str]:
-    if facts is None:
-        return {}
-    return {**dict(facts.policies), "default": facts.default_policy}
-
-
-def _read_twice(facts: MarkFacts | None) -> list[str]:
+def _read_twice(facts: MarkFacts) -> list[str]:
     """References of which nessie-gc would read the patterns differently."""
-    if facts is None:
-        return []
     policies = parse_policies(facts.default_policy, facts.policies, facts.reference_time)
     names = [reference.partition(" ")[2] for reference in facts.heads]
     twice = {name: held for name in names if len(held := policies.policies_for(name)) > 1}
