@@ -70,10 +70,12 @@ def base_folder(spelled: str, whole_store: str) -> BaseFolder | str:
     """The folder of this name, or why it can't be looked into; `whole_store` is said of one that holds everything."""
     try:
         location = without_links(location_of(spelled))
+        if not location.key:
+            return whole_store
         fold(spelled)
     except (ConfigError, FormatError) as error:
         return error.message
-    return BaseFolder(spelled, location) if location.key else whole_store
+    return BaseFolder(spelled, location)
 
 
 def outermost(folders: Iterable[Location]) -> list[Location]:
