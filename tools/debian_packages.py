@@ -13,17 +13,30 @@ from pathlib import Path
 from installing import program, run
 
 
-def unpack_packages(names: tuple[str, ...], target: Path) -> None:
-    """Unpack the packages, and those libraries they need that this machine does not have."""
+def unpack_packages(names: tuple[str, ...], target: Path, *, whole: bool = False) -> None:
+    """Unpack the packages, and those libraries they need that this machine does not have.
+
+    `whole` unpacks everything that they need, also what their libraries need in turn.
+    """
     dpkg = program("dpkg")
     with tempfile.TemporaryDirectory(prefix="lakesweep-debs-") as scratch:
         folder = Path(scratch)
         apt = [program("apt-get"), *_lists_of_our_own(folder), "-qq"]
         run([*apt, "update"])
-        depends = run([program("apt-cache"), *apt[1:-1], "depends", *names], capture=True)
-        run([*apt, "download", *names, *missing_libraries(depends)], cwd=folder)
+        if whole:
+            would = run([*apt, "--no-install-recommends", "-s", "install", *names], capture=True)
+            missing = missing_packages(would)
+        else:
+            depends = run([program("apt-cache"), *apt[1:-1], "depends", *names], capture=True)
+            missing = missing_libraries(depends)
+        run([*apt, "download", *sorted({*names, *missing})], cwd=folder)
         for package in sorted(folder.glob("*.deb")):
             run([dpkg, "-x", str(package), str(target)])
+
+
+def missing_packages(would: str) -> list[str]:
+    """The packages that apt-get says it would install."""
+    return re.findall(r"^Inst (\S+)", would, re.MULTILINE)
 
 
 def missing_libraries(depends: str) -> list[str]:

@@ -16,7 +16,7 @@ HOW_TO_GET = {
     "(unpack it anywhere and put its bin/ on the PATH; no root needed)",
     **dict.fromkeys(
         ("apt-get", "apt-cache", "dpkg", "dpkg-query"),
-        "MariaDB comes from the packages of Debian or Ubuntu, unpacked into the cache folder; no root needed",
+        "MariaDB and Chromium come from the packages of Debian or Ubuntu, unpacked into the cache folder; no root needed",
     ),
 }
 

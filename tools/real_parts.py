@@ -28,7 +28,9 @@ from debian_packages import unpack_packages
 from installing import CannotInstallError, program, run, say
 from lakesweep.cachefolder import cache_folder
 from lakesweep_testing.real_parts import (
+    AXE,
     AZURITE,
+    CHROMIUM,
     FAKE_GCS,
     ICEBERG_VERSION,
     JAVA_17,
@@ -133,7 +135,7 @@ def install_lakefs(part: Part, target: Path) -> None:
             run([go, "build", "-mod=mod", "-o", output, f"{part.source}/cmd/{name}"], cwd=build)
 
 
-def install_azurite(part: Part, target: Path) -> None:
+def install_npm_package(part: Part, target: Path) -> None:
     npm = program("npm")
     wanted = f"{part.source}@{part.version}"
     run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", wanted])
@@ -151,6 +153,10 @@ def install_java(part: Part, target: Path) -> None:
 
 def install_mariadb(part: Part, target: Path) -> None:
     unpack_packages(tuple(part.source.split()), target)
+
+
+def install_chromium(part: Part, target: Path) -> None:
+    unpack_packages((part.source,), target, whole=True)
 
 
 def install_spark_writer(part: Part, target: Path) -> None:
@@ -179,12 +185,14 @@ RECIPES: Mapping[str, Callable[[Part, Path], None]] = {
     LAKEFS.name: install_lakefs,
     MINIO.name: install_go_program,
     FAKE_GCS.name: install_go_program,
-    AZURITE.name: install_azurite,
+    AZURITE.name: install_npm_package,
     NESSIE.name: install_nessie,
     JAVA_17.name: install_java,
     JAVA_21.name: install_java,
     MARIADB.name: install_mariadb,
     SPARK_WRITER.name: install_spark_writer,
+    CHROMIUM.name: install_chromium,
+    AXE.name: install_npm_package,
 }
 
 

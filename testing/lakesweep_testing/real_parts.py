@@ -11,7 +11,9 @@ from pathlib import Path
 from lakesweep.cachefolder import cache_folder
 
 __all__ = [
+    "AXE",
     "AZURITE",
+    "CHROMIUM",
     "FAKE_GCS",
     "ICEBERG_VERSION",
     "JAVA_17",
@@ -94,6 +96,15 @@ MARIADB = Part(
     ("usr/sbin/mariadbd", "usr/bin/mariadb-install-db"),
     folder_version="packaged",
 )
+CHROMIUM = Part(
+    "chromium",
+    "as packaged by the distribution",
+    "chromium-headless-shell",
+    ("usr/lib/chromium/chromium-headless-shell",),
+    folder_version="packaged",
+)
+# What looks for pages that some people can't use.
+AXE = Part("axe-core", "4.14.0", "axe-core", ("node_modules/axe-core/axe.min.js",))
 ICEBERG_VERSION = "1.10.1"
 SPARK_WRITER = Part(
     "spark-writer",
@@ -111,4 +122,5 @@ SPARK_WRITER = Part(
 PARTS = (
     *(LAKEFS, MINIO, FAKE_GCS, AZURITE),
     *(NESSIE, JAVA_21, JAVA_17, MARIADB, SPARK_WRITER),
+    *(CHROMIUM, AXE),
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.render import print_json, print_text
@@ -187,4 +188,5 @@ def progress_display(output: OutputSettings) -> Display | None:
         return None
     from lakesweep.progress.displays import fitting_display
 
-    return fitting_display(current_run().kind, may_draw=True)
+    file = Path(output.progress_file) if output.progress_file else None
+    return fitting_display(current_run().kind, may_draw=True, file=file)

@@ -62,5 +62,11 @@ OUTPUT = (
     ),
     _output("log_format", choice("text", "json"), "How it is logged.", default="text"),
     _output("no_progress", SWITCH, "Show no progress while a run works: no bars, no lines."),
+    _output(
+        "progress_file",
+        TEXT,
+        "Write how far a run is to this file as JSON, anew about once a second.",
+        metavar="FILE",
+    ),
     _output("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
 )

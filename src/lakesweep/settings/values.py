@@ -110,6 +110,7 @@ class OutputSettings:
     log_level: Literal["debug", "info", "warning", "error"]
     log_format: Literal["text", "json"]
     show_progress: bool
+    progress_file: str | None
     quiet: bool
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from lakesweep.collector.record import RunRecord, decode_record
 from lakesweep.domain.durations import format_time, parse_time
@@ -69,6 +70,15 @@ class Command:
         return _tail(self.folder / "stderr")
 
     @property
+    def progress(self) -> dict[str, Any] | None:
+        """How far it is, as `ProgressSnapshot.as_json` has it; None before its first phase."""
+        try:
+            found: dict[str, Any] = json.loads((self.folder / "progress.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return found
+
+    @property
     def record(self) -> RunRecord | None:
         """The record that it printed at its end; None while it runs, and when it was killed."""
         try:
@@ -112,7 +122,8 @@ class Commands:
         values = asdict(command) | {"started_at": format_time(started_at)}
         del values["folder"]
         (folder / "command.json").write_text(json.dumps(values))
-        self._launch(words, caller.environment, folder)
+        told = {"LAKESWEEP_PROGRESS_FILE": str(folder / "progress.json")}
+        self._launch(words, {**caller.environment, **told}, folder)
         return command
 
     def of(self, repository: str) -> list[Command]:

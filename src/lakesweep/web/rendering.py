@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lakesweep.domain.durations import format_time
-from lakesweep.progress import human_bytes
+from lakesweep.progress import human_bytes, human_seconds
 from lakesweep.secrets import known_secrets
 from lakesweep.web.admission import site_of
 
@@ -51,6 +51,7 @@ def _environment() -> Environment:
     )
     environment.filters["size"] = human_bytes
     environment.filters["count"] = lambda number: f"{number:,}"
+    environment.filters["seconds"] = human_seconds
     environment.filters["time"] = whole_seconds
     environment.filters["part"] = lambda text: quote(str(text), safe="")
     return environment

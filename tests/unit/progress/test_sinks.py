@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from lakesweep.progress import PhaseSnapshot, ProgressSnapshot
 from lakesweep.progress.displays import fitting_display
+from lakesweep.progress.file import FileSink
 from lakesweep.progress.log_lines import LogSink
 from lakesweep.progress.notebook import NotebookSink, is_notebook, progress_html
 from lakesweep.progress.terminal import TerminalSink
@@ -120,3 +124,17 @@ def test_a_display_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not is_notebook()
     fake_ipython(monkeypatch, SimpleNamespace(kernel=object()))
     assert NotebookSink in [type(s) for s in fitting_display("x", may_draw=True).sinks]
+
+
+def test_a_file_always_holds_a_whole_snapshot(tmp_path: Path) -> None:
+    """Programs read it whenever they like; the last one is written whatever the time."""
+    now = 0.0
+    sink = FileSink(tmp_path / "progress.json", clock=lambda: now)
+    under_way = ProgressSnapshot("repo", BEGAN, 1.0, (PhaseSnapshot("list", items=3),))
+    sink.show(under_way)
+    sink.show(replace(under_way, repository="too soon"))
+    assert json.loads((tmp_path / "progress.json").read_text())["repository"] == "repo"
+    ended = (replace(under_way.phases[0], is_running=False),)
+    sink.show(replace(under_way, repository="ended", phases=ended))
+    assert json.loads((tmp_path / "progress.json").read_text())["repository"] == "ended"
+    assert [path.name for path in tmp_path.iterdir()] == ["progress.json"]

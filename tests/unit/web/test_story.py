@@ -52,6 +52,7 @@ def test_a_mark_is_browsed_refused_and_swept(
 
     swept = started(browser, f"{run}/sweep", {"plan_id": plan_id})
     assert "swept" in swept
+    assert "re-verify" in swept
     assert not repo.has(repo.expired)
     assert not repo.has(repo.unreferenced)
     assert repo.has(repo.live)

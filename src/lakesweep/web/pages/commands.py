@@ -37,6 +37,7 @@ def _page(request: Request, template: str, command: Command) -> Response:
         repo=command.repository,
         command=command,
         is_running=is_running,
+        progress=command.progress,
         run=record,
         accounts=list(accounts(record)) if record else [],
         log=command.log.splitlines()[-_LOG_LINES:],
