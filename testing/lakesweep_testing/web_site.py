@@ -126,6 +126,7 @@ def run_here(words: Sequence[str], environment: Mapping[str, str], folder: Path)
     with (
         mock.patch.dict(os.environ, environment, clear=True),
         mock.patch("lakesweep.cli.running.start_engine", return_value=InProcessEngine()),
+        mock.patch("lakesweep.cli.what_if.start_engine", return_value=InProcessEngine()),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
     ):

@@ -18,6 +18,8 @@ NEED_OF_POST = {
     "log_out": Need.READ,
     "set_rules": Need.WRITE,
     "start_mark": Need.WRITE,
+    "start_explain": Need.READ,
+    "start_what_if": Need.WRITE,
     "start_sweep": Need.SWEEP,
     "resume_sweep": Need.SWEEP,
 }

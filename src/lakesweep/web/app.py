@@ -20,17 +20,20 @@ from lakesweep.errors import (
     LakesweepError,
     UnsafeToSweepError,
 )
+from lakesweep.report.html.style import drawing_style
 from lakesweep.web.admission import NEED_OF_POST, NotLoggedInError, admit
 from lakesweep.web.callers import NotAllowedError
 from lakesweep.web.pages import (
     backups,
     commands,
+    explain,
     live_sets,
     login,
     marks,
     repositories,
     rules,
     runs,
+    what_if,
 )
 from lakesweep.web.rendering import render
 from lakesweep.web.security import GuardRequests
@@ -41,7 +44,10 @@ __all__ = ["STATIC", "build_pages", "build_routes"]
 logger = logging.getLogger(__name__)
 
 STATIC = Path(__file__).parent / "static"
-_PAGES = (login, repositories, rules, runs, commands, marks, backups, live_sets)
+_PAGES = (
+    *(login, repositories, rules, runs, commands, marks),
+    *(explain, what_if, backups, live_sets),
+)
 
 # The first that fits: what a browser is told of an error of ours.
 _STATUS_OF_KIND = dict.fromkeys(("no-run", "no-mark", "no-command", "no-live-sets"), 404)
@@ -69,6 +75,7 @@ def build_routes(site: Site) -> FastAPI:
         app.include_router(page.router, prefix=site.base, dependencies=[Depends(admit)])
     _refuse_unknown_needs()
     app.mount(f"{site.base}/static", StaticFiles(directory=STATIC))
+    app.add_api_route(f"{site.base}/drawings.css", _drawings_style, name="drawings")
     if site.base:
         app.add_api_route(site.base, lambda: RedirectResponse(f"{site.base}/"), name="begin")
     app.exception_handler(NotLoggedInError)(_not_logged_in)
@@ -85,6 +92,11 @@ def _refuse_unknown_needs() -> None:
         assert isinstance(route, APIRoute)
         if "POST" in (route.methods or ()) and route.name not in NEED_OF_POST:
             raise LookupError(f"no need in the table of web/admission.py for {route.name}")
+
+
+def _drawings_style() -> Response:
+    """The colours and lines of drawings, which reports carry in themselves."""
+    return Response(drawing_style(), media_type="text/css")
 
 
 def _not_logged_in(request: Request, error: Exception) -> Response:

@@ -49,7 +49,7 @@ class Command:
 
     @property
     def purpose(self) -> str:
-        """`mark`, `sweep` or `resume`."""
+        """`mark`, `sweep`, `resume`, `explain` or `what-if`."""
         return next(word for word in self.words if word != "runs")
 
     @property
@@ -68,6 +68,11 @@ class Command:
     def log(self) -> str:
         """The end of what it logged."""
         return _tail(self.folder / "stderr")
+
+    @property
+    def printed(self) -> str:
+        """The end of what it printed; empty when it was refused, or killed."""
+        return _tail(self.folder / "stdout")
 
     @property
     def progress(self) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -16,8 +16,9 @@ from lakesweep.domain.durations import format_time
 from lakesweep.progress import human_bytes, human_seconds
 from lakesweep.secrets import known_secrets
 from lakesweep.web.admission import site_of
+from lakesweep.web.commands import Command
 
-__all__ = ["TEMPLATES", "render", "whole_seconds"]
+__all__ = ["TEMPLATES", "render", "started", "whole_seconds"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -37,6 +38,12 @@ def render(request: Request, template: str, status: int = 200, **values: object)
         )
     )
     return HTMLResponse(site.hide(text.encode()), status_code=status)
+
+
+def started(request: Request, command: Command) -> RedirectResponse:
+    """Lead on to the page of a command that was started."""
+    base = site_of(request).base
+    return RedirectResponse(f"{base}/r/{command.repository}/started/{command.id}", 303)
 
 
 @cache

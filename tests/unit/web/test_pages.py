@@ -12,20 +12,21 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
 from lakesweep.collector.lakefs.marks import save_plan, write_mark
-from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.live_sets import new_live_set_id
 from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.what_if import Curve, NamedCurve, RulesFigure, WhatIf
 from lakesweep.formats import tables
 from lakesweep.lake.server import LakeServer
 from lakesweep.secrets import known_secrets
 from lakesweep.storage import ObjectStore
 from lakesweep.web.reading import opened_repository
 from lakesweep_testing.commands import Repository
-from lakesweep_testing.web_site import Browser, browse, local_caller
+from lakesweep_testing.web_site import Browser, Pages, browse, local_caller
 
 HOSTILE = "data/<script>alert(1)</script>\"'&{{7*7}}"
 SECRET = "correct-horse-battery"
@@ -96,6 +97,7 @@ def test_names_of_a_lake_are_only_text(store: ObjectStore, browser: Browser) -> 
             "/r/garden/marks/hostile",
         ).text,
         browser.send("GET", "/r/garden/marks/hostile", params={"prefix": HOSTILE}).text,
+        browser.send("GET", "/r/garden/explain", params={"object": HOSTILE}).text,
         browser.send("GET", "/r/garden/marks/hostile", params={"reason": HOSTILE}).text,
         browser.send("GET", "/r/garden/runs/" + "<script>alert(1)<%2Fscript>").text,
         browser.send("GET", "/r/<script>alert(1)").text,
@@ -107,6 +109,72 @@ def test_names_of_a_lake_are_only_text(store: ObjectStore, browser: Browser) -> 
         assert "alert(1)</" not in page
         assert "data/49" not in page
     assert any("&lt;script&gt;alert(1)" in page for page in pages)
+
+
+def answer_of_what_if(name: str) -> WhatIf:
+    """1000 objects that 10 days keep, 10 that 30 keep, of one path."""
+    curve = Curve.of({10: Tally(1000, 1 << 20), 30: Tally(10, 1 << 10)})
+    at = datetime(2024, 1, 1, tzinfo=UTC)
+    return WhatIf(
+        catalog="lakefs",
+        name="garden",
+        what="all",
+        asked_at=at,
+        now=at,
+        cutoff=at,
+        curve=curve,
+        unreferenced=Tally(1, 1),
+        groups=(NamedCurve("path", name, curve),),
+        branch_days=(NamedCurve("branch", name, curve),),
+        rules=(RulesFigure(name, {"default_retention_days": 7}, Tally(3, 3), 1, 1),),
+        notes=(name,),
+    )
+
+
+def test_sliders_move_along_the_saved_answer(store: ObjectStore, browser: Browser) -> None:
+    """What each number of days frees, for all branches and for one; what can't be a number is none."""
+    store.delete_many([LATEST_WHAT_IF])
+    assert "Nobody has asked yet" in browser.text("/r/garden/what-if")
+    store.write(LATEST_WHAT_IF, json.dumps(answer_of_what_if("main").as_json()).encode())
+    figures = "/r/garden/what-if/figures"
+    assert "1,011" in browser.text(f"{figures}?days=0")
+    assert "1,011" not in browser.text(f"{figures}?days=10")
+    page = browser.text(f"{figures}?days=29&b0=9")
+    assert page.count(">11<") == 1
+    assert page.count(">1,011<") == 1
+    for wrong in ("-1", "x", "9" * 30, "٣"):
+        assert browser.get(f"{figures}?days={wrong}").status_code == 200
+    assert "<svg" in browser.text("/r/garden/what-if?days=3")
+    store.write(LATEST_WHAT_IF, b"{}")
+    assert browser.get("/r/garden/what-if").status_code == 409
+
+
+def test_a_question_is_answered_by_its_command(pages: Pages, repository: Repository) -> None:
+    """Explain and what-if are commands as well; what they print is shown."""
+    browser = pages.browser()
+    asked = browser.post("/r/garden/explain", {"object": repository.expired})
+    assert "EXPIRED" in browser.text(asked.headers["location"]).upper()
+    assert browser.post("/r/garden/explain", {"object": " "}).status_code == 400
+    tried = browser.post("/r/garden/what-if", {"keep_tags": "1"})
+    assert "answered" in browser.text(tried.headers["location"])
+    assert "Every branch" in browser.text("/r/garden/what-if")
+    assert [command.words for command in pages.site.commands.of("garden")] == [
+        ("what-if", "--keep-tags", "--output", "json", "--", "garden"),
+        ("explain", "--", "garden", repository.expired),
+    ]
+
+
+def test_a_report_stands_alone_under_its_own_policy(store: ObjectStore, browser: Browser) -> None:
+    """No script, no frame; its style is allowed by what is in it."""
+    write_run(store, "reported", RunStatus.MARKED, [HOSTILE])
+    answer = browser.get("/r/garden/runs/reported/report")
+    assert answer.status_code == 200
+    assert "<script" not in answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "script-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "style-src 'sha256-" in policy
+    assert browser.get("/drawings.css").headers["content-type"].startswith("text/css")
 
 
 def test_messages_show_no_secret(store: ObjectStore, browser: Browser) -> None:

@@ -74,14 +74,19 @@ _SHAPES = (
 
 def page_style() -> str:
     """The style of a page: light, dark where the reader's machine is, and always light on paper."""
+    own = (files("lakesweep.report.html") / "page.css").read_text("utf-8")
+    return f"{drawing_style()}\n{own}"
+
+
+def drawing_style() -> str:
+    """The style of drawings on a page, in the colours of that page."""
     paints = "".join(f".{c}{{{p}:var(--{name})}}" for c, (p, name) in _PAINTS.items())
     dark, light = _variables(DARK), _variables(LIGHT)
-    own = (files("lakesweep.report.html") / "page.css").read_text("utf-8")
     return (
         f":root{{color-scheme:light dark;{light}}}"
         f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}"
         f"@media print{{:root{{color-scheme:light;{light}}}}}"
-        f"{_SHAPES}{paints}\n{own}"
+        f"{_SHAPES}{paints}"
     )
 
 

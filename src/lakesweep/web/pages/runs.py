@@ -7,7 +7,7 @@ the page hands over no option that lowers a guard.
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import RedirectResponse
+from fastapi.responses import HTMLResponse
 
 from lakesweep.collector.lakefs.history import DamagedRun, list_runs, load_run
 from lakesweep.collector.lakefs.marks import load_plan
@@ -17,11 +17,13 @@ from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.report.accounts import accounts
+from lakesweep.report.html.page import run_page
+from lakesweep.report.html.style import content_security_policy, page_style
 from lakesweep.web.admission import caller_of, form_of, site_of
 from lakesweep.web.callers import Need
-from lakesweep.web.commands import Command
+from lakesweep.web.pages.what_if import load_what_if
 from lakesweep.web.reading import OpenRepository, opened_repository
-from lakesweep.web.rendering import render
+from lakesweep.web.rendering import render, started
 
 __all__ = ["router"]
 
@@ -57,7 +59,7 @@ def start_mark(request: Request, repo: str) -> Response:
     caller = caller_of(request)
     with opened_repository(caller, repo) as opened:  # refused here rather than in a log
         words = ("mark", "--what", what.value, "--run", flow.value, *_OUTPUT, "--", opened.name)
-    return _started(request, site_of(request).commands.start(caller, repo, words))
+    return started(request, site_of(request).commands.start(caller, repo, words))
 
 
 @router.get("/r/{repo}/runs/{run_id}", name="run")
@@ -67,6 +69,17 @@ def show_run(request: Request, repo: str, run_id: str) -> Response:
         record = load_run(opened.store, opened.name, run_id)
         plan, doubt = _plan_of(opened, record)
     return _page(request, repo, record, plan, doubt)
+
+
+@router.get("/r/{repo}/runs/{run_id}/report", name="report")
+def show_report(request: Request, repo: str, run_id: str) -> Response:
+    """The run's report with its drawings, a page that stands alone and has its own policy."""
+    with opened_repository(caller_of(request), repo) as opened:
+        record = load_run(opened.store, opened.name, run_id)
+        page = run_page(record, what_if=load_what_if(opened.store))
+    policy = f"{content_security_policy(page_style())}; frame-ancestors 'none'"
+    hidden = site_of(request).hide(page.encode())
+    return HTMLResponse(hidden, headers={"Content-Security-Policy": policy})
 
 
 @router.post("/r/{repo}/runs/{run_id}/sweep", name="start_sweep")
@@ -96,7 +109,7 @@ def _sweep_typed(
         words = (*words, "--mark-id", plan.mark_id, *_OUTPUT, "--", opened.name)
     else:
         words = (*words, *_OUTPUT, "--", opened.name, record.run_id)
-    return _started(request, site_of(request).commands.start(caller, repo, words))
+    return started(request, site_of(request).commands.start(caller, repo, words))
 
 
 def _problem(record: RunRecord, plan: Plan | None, typed: str, status: RunStatus) -> str:
@@ -146,8 +159,3 @@ def _page(
         may_sweep=caller.may(Need.SWEEP),
         copies=record.flow in (BACKUP, RESTORE),
     )
-
-
-def _started(request: Request, command: Command) -> Response:
-    base = site_of(request).base
-    return RedirectResponse(f"{base}/r/{command.repository}/started/{command.id}", 303)

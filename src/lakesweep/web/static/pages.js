@@ -30,3 +30,22 @@ function isAtEnd(log) {
 }
 
 for (const part of document.querySelectorAll("[data-refresh]")) keepFresh(part);
+
+// Sliders whose figures are asked for as they move.
+function followSliders(form) {
+  const figures = document.getElementById("figures");
+  let waiting = 0;
+  form.addEventListener("input", (event) => {
+    const days = event.target.value;
+    form.querySelector(`output[for="${event.target.id}"]`).textContent = days + (days === "1" ? " day" : " days");
+    window.clearTimeout(waiting);
+    waiting = window.setTimeout(async () => {
+      const query = new URLSearchParams(new FormData(form));
+      const answer = await fetch(`${form.dataset.figures}?${query}`).catch(() => null);
+      if (answer && answer.status === 401) window.location.reload();
+      if (answer && answer.ok) figures.innerHTML = await answer.text();
+    }, 120);
+  });
+}
+
+for (const form of document.querySelectorAll("form[data-figures]")) followSliders(form);
