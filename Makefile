@@ -11,7 +11,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs wheel clean
+.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs site wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-full: setup  ## the same at full size; long
 
 docs: setup  ## write docs/reference from the commands' own help
 	$(BIN)/python tools/make_docs.py
+
+site: setup  ## the documentation as a site in build/site
+	$(BIN)/python tools/make_site.py
 
 wheel: setup  ## dist/lakesweep-….whl, the package that pip installs
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .

@@ -55,7 +55,7 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
     """Sort the properties by who they are for.
 
     Those of lakeFS and of Hadoop's S3 and Azure connectors are ours and go no further: all I/O is our own, and a
-    secret that Spark does not get can't show up in its pages.
+    secret that Spark never had is on none of its pages.
 
     Raises:
         ConfigError: an unknown `lakefs.*` property; names the nearest known one.

@@ -63,7 +63,7 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     if saved.runs_since_clean + 1 >= CLEAN_EVERY:
         return NotUsable(f"every {CLEAN_EVERY}th run is a clean one")
     if not saved.last_slice:
-        return NotUsable("the earlier run settled no slice")
+        return NotUsable("every slice (folder of objects) of the earlier run could still change")
     missing = [key for key, info in store.stat_many(list(saved.files)) if info is None]
     if missing:
         return NotUsable(
