@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,6 +22,9 @@ GROUPS = {
     "other": "Other ends of a run",
     "lake": "The embedded lake",
 }
+_MAY_NAME_KINDS = re.compile(
+    r"\bkind=|\bdefault_kind\b|class \w+Error\b|-> \w+Error:|^[A-Z_]+ = \"[a-z-]+\"$", re.M
+)
 # Statuses of HTTP make kinds of their own.
 HTTP = "http-…"
 
@@ -49,9 +54,11 @@ def table() -> dict[str, dict[str, list[str]]]:
     return tomllib.loads(TABLE.read_text("utf-8"))
 
 
-def raised_kinds() -> dict[str, set[int]]:
+@cache
+def raised_kinds(source: Path = SOURCE) -> dict[str, set[int]]:
     """Every kind in the source, with the exit statuses of the classes that it is raised with."""
-    trees = [ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
+    texts = [path.read_text("utf-8") for path in sorted(source.rglob("*.py"))]
+    trees = [ast.parse(text) for text in texts if _MAY_NAME_KINDS.search(text)]
     classes = _Classes(trees)
     constants = {name: value for tree in trees for name, value in _constants(tree)}
     found: dict[str, set[int]] = {}

@@ -29,6 +29,7 @@ GROUPS: dict[str, str] = {
     "sweep": "What is deleted",
     "spark": "Spark",
     "output": "Output",
+    "metrics": "Metrics",
 }
 
 

@@ -32,6 +32,7 @@ from lakesweep.collector.lakefs.opening import (
 from lakesweep.collector.lakefs.retention_rules import parse_rules
 from lakesweep.collector.lakefs.what_if import run_what_if
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
+from lakesweep.metrics.watched import current_run, watched_run
 from lakesweep.progress.displays import fitting_display
 from lakesweep.settings.lakefs_options import setting
 from lakesweep.settings.load import load_settings
@@ -69,6 +70,7 @@ class Access(TypedDict, total=False):
     secret_access_key: str
     namespace_root: str
     keep_runs: int
+    metrics_file: str
     storage_option: Mapping[str, str]
 
 
@@ -136,7 +138,7 @@ def collect(
     """Mark, plan, sweep. `spark.hadoop.lakefs.gc.do_mark`, `do_sweep` and `mark_id` of the session are honoured."""
     settings = _settings(spark, options, CollectOptions, guards, region)
     marking, sweeping = mark_request(settings, repo), sweep_request(settings, repo)
-    with _opened(spark, repo, settings) as context:
+    with _watched(spark, repo, settings, "gc") as context:
         if not settings.collect.do_mark:
             return run_sweep(context, named_mark(settings), sweeping)
         if not settings.collect.do_sweep:
@@ -155,7 +157,7 @@ def mark(
     """Find the garbage and write the plan; delete nothing."""
     settings = _settings(spark, options, MarkOptions, guards, region)
     request = mark_request(settings, repo)
-    with _opened(spark, repo, settings) as context:
+    with _watched(spark, repo, settings, "mark") as context:
         return run_mark(context, request)
 
 
@@ -169,7 +171,9 @@ def sweep(
 ) -> RunRecord:
     """Delete what an earlier mark planned and is garbage still; `mark_id` may be an older client's folder."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(spark, repo, settings, lambda c, s: run_sweep(c, mark_id, sweep_request(s, repo)))
+    return _run(
+        spark, repo, settings, "sweep", lambda c, s: run_sweep(c, mark_id, sweep_request(s, repo))
+    )
 
 
 def resume(
@@ -182,7 +186,9 @@ def resume(
 ) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(spark, repo, settings, lambda c, s: run_resume(c, run_id, sweep_request(s, repo)))
+    return _run(
+        spark, repo, settings, "resume", lambda c, s: run_resume(c, run_id, sweep_request(s, repo))
+    )
 
 
 def backup(
@@ -196,7 +202,9 @@ def backup(
 ) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
     settings = _settings(spark, options, Access, guards)
-    return _run(spark, repo, settings, lambda c, s: run_backup(c, mark_id, outside_target(s, to)))
+    return _run(
+        spark, repo, settings, "backup", lambda c, s: run_backup(c, mark_id, outside_target(s, to))
+    )
 
 
 def restore(
@@ -214,6 +222,7 @@ def restore(
         spark,
         repo,
         _settings(spark, options, Access, guards),
+        "restore",
         lambda c, s: run_restore(c, mark_id, outside_target(s, source), addresses),
     )
 
@@ -286,9 +295,10 @@ def _run(
     spark: SparkSession,
     repo: str,
     settings: Settings,
+    command: str,
     work: Callable[[RunContext, Settings], RunRecord],
 ) -> RunRecord:
-    with _opened(spark, repo, settings) as context:
+    with _watched(spark, repo, settings, command) as context:
         return work(context, settings)
 
 
@@ -337,6 +347,23 @@ def _refuse_unknown(options: Access, known: Collection[str]) -> None:
 
 
 @contextmanager
+def _watched(
+    spark: SparkSession, repo: str, settings: Settings, command: str
+) -> Iterator[RunContext]:
+    """A run of which metrics tell when it has ended, as they do of a command."""
+    metrics_file = settings.output.metrics_file
+    with (
+        watched_run(command, metrics_file, repository=repo) as run,
+        _opened(spark, repo, settings) as context,
+    ):
+        run.phases = context.phases
+        try:
+            yield context
+        finally:
+            run.record = context.phases.saved_record
+
+
+@contextmanager
 def _opened(spark: SparkSession, repo: str, settings: Settings) -> Iterator[RunContext]:
     from lakesweep.engine.spark import SparkEngine
 
@@ -347,7 +374,7 @@ def _opened(spark: SparkSession, repo: str, settings: Settings) -> Iterator[RunC
             phases.show_tasks(done, total)
 
     is_shown = settings.output.show_progress
-    display = fitting_display(f"api {repo}", may_draw=False) if is_shown else None
+    display = fitting_display(current_run().kind, may_draw=False) if is_shown else None
     engine = SparkEngine(spark, on_tasks if is_shown else None)
     with (
         foreign_errors_as_ours("Nothing more was done after it."),

@@ -34,13 +34,14 @@ ALLOWED: dict[str, set[str]] = {
     "settings": {"domain"},
     "collector": {"engine", "catalogs", "storage", "formats", "domain", "settings"},
     "report": {"domain", "collector"},  # run records only, as a test below says
-    "api": {"collector", "engine", "settings"},
+    "api": {"collector", "engine", "metrics", "settings"},
     "lake": {"storage", "formats", "domain"},
+    "metrics": {"domain", "collector"},
     "web": {"collector", "engine", "report", "catalogs", "storage", "domain", "settings"},
     "jobs": {"cli", "collector", "engine", "catalogs", "storage", "formats", "domain", "settings"},
     "cli": {
         *("collector", "engine", "catalogs", "storage", "formats", "domain"),
-        *("settings", "lake", "report", "jobs", "web"),
+        *("settings", "lake", "metrics", "report", "jobs", "web"),
     },
     "__main__": {"cli"},
     "lakesweep_testing": {
@@ -60,6 +61,7 @@ HOMES = {
     "cramjam": {"formats"},
     "httpx": {"catalogs", "lakesweep_testing"},
     "cryptography": {"lake"},
+    "opentelemetry": {"metrics"},
     "jinja2": {"report", "web"},
     "markupsafe": {"report", "web"},
     "resvg_py": {"report"},

@@ -18,7 +18,7 @@ _To = Annotated[
 ]
 
 
-@with_settings("server", "storage", "mark_id", "spark", "output")
+@with_settings("server", "storage", "mark_id", "spark", "output", "metrics")
 @on_spark
 def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
     """Copy every object that a mark names to another location; each copy is verified by size and content.

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from lakesweep.cli.watched import watched_run
 from lakesweep.logs import configure_logging
+from lakesweep.metrics.watched import watched_run
 from lakesweep.secrets import SecretMask, known_secrets
 from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.option import Option, choose
@@ -74,6 +74,7 @@ def with_settings(*wanted: str) -> Callable[[Command], Command]:
     chosen = choose(SETTINGS, wanted)
     unknown = set(wanted).difference(*((o.name, o.group) for o in chosen))
     assert not unknown, f"no setting and no group of settings: {unknown}"
+    is_run = "metrics" in wanted
 
     def decorate(command: Command) -> Command:
         hints = get_type_hints(command, include_extras=True)
@@ -97,7 +98,11 @@ def with_settings(*wanted: str) -> Callable[[Command], Command]:
             set_up_logging(settings.output)
             for warning in settings.warnings:
                 logger.warning("%s", warning)
-            with watched_run(settings.output, command.__name__):
+            if not is_run:
+                command(**ours, settings=settings)
+                return
+            metrics_file, repository = settings.output.metrics_file, str(ours.get("repo", ""))
+            with watched_run(command.__name__, metrics_file, repository=repository):
                 command(**ours, settings=settings)
 
         return with_parameters(run, [*own, *options])

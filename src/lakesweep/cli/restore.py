@@ -24,7 +24,7 @@ _Address = Annotated[
 ]
 
 
-@with_settings("server", "storage", "mark_id", "spark", "output")
+@with_settings("server", "storage", "mark_id", "spark", "output", "metrics")
 @on_spark
 def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Settings) -> None:
     """Copy every object that a mark names back from a backup, under the same address; each copy is verified.

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.render import print_json, print_text
-from lakesweep.cli.watched import current_run
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
+from lakesweep.metrics.watched import current_run
 
 if TYPE_CHECKING:
     from lakesweep.collector.lakefs.context import RunContext
@@ -86,7 +86,6 @@ def run_and_show(
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
-    current_run().repository = pending.repository
     display = progress_display(settings.output)
     with (
         failure_shown(settings.output, pending),

@@ -54,7 +54,7 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
 
 @runs_app.command("resume")
-@with_settings("server", "storage", "unsafe_min_age", "sweep", "spark", "output")
+@with_settings("server", "storage", "unsafe_min_age", "sweep", "spark", "output", "metrics")
 @on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""

@@ -9,7 +9,9 @@ from lakesweep.settings.values import Settings
 __all__ = ["sweep"]
 
 
-@with_settings("server", "storage", "mark_id", "unsafe_min_age", "sweep", "spark", "output")
+@with_settings(
+    "server", "storage", "mark_id", "unsafe_min_age", "sweep", "spark", "output", "metrics"
+)
 @on_spark
 def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Delete what an earlier mark planned. What is live is read again first; what came back to life is kept.

@@ -85,6 +85,7 @@ class RunRecord:
     cutoff: datetime | None = None
     finished_at: datetime | None = None
     last_slice: str = ""
+    oldest_garbage: datetime | None = None  # when the oldest object that is garbage was written
     rules: Mapping[str, Any] = field(default_factory=dict)
     retained_commits: int = 0
     expired_commits: int = 0
@@ -147,7 +148,7 @@ def decode_record(data: bytes, what: str) -> RunRecord:
             raise ValueError("unknown schema")
         known = {f.name for f in fields(RunRecord)}
         values = {name: value for name, value in values.items() if name in known}
-        for name in ("started_at", "finished_at", "cutoff"):
+        for name in ("started_at", "finished_at", "cutoff", "oldest_garbage"):
             values[name] = parse_time(values[name]) if values.get(name) else None
         values["status"] = RunStatus(values["status"])
         values["phases"] = tuple(Phase(**phase) for phase in values["phases"])

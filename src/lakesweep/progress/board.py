@@ -111,7 +111,7 @@ class ProgressBoard:
         self._repository = repository
         self._display = display or Display(())
         self._sinks = list(self._display.sinks)
-        self._began, self._started_at = time.monotonic(), datetime.now(UTC)
+        self._began, self.started_at = time.monotonic(), datetime.now(UTC)
         self._phases: list[PhaseProgress] = []
         self._open: list[PhaseProgress] = []
         self._mailboxes: list[Mailbox] = []
@@ -177,7 +177,7 @@ class ProgressBoard:
         """The run at this moment."""
         return ProgressSnapshot(
             self._repository,
-            self._started_at,
+            self.started_at,
             time.monotonic() - self._began,
             tuple(phase.snapshot() for phase in list(self._phases)),
             self._display.earlier,

@@ -179,6 +179,7 @@ def _derived(plain: Mapping[str, Any]) -> dict[str, Any]:
         "keep_refs": plain["keep_ref"],
         "range_partitions": plain["range_read_parallelism"] or plain["range_partitions"],
         "backup_to": Location.parse(backup_to, namespace_root=root) if backup_to else None,
+        "metrics_file": Path(plain["metrics_file"]).expanduser() if plain["metrics_file"] else None,
         "show_progress": not (plain["no_progress"] or plain["quiet"]),
     }
 

@@ -68,5 +68,12 @@ OUTPUT = (
         "Write how far a run is to this file as JSON, anew about once a second.",
         metavar="FILE",
     ),
+    Option(
+        "metrics_file",
+        TEXT,
+        "Write metrics of the run to this file when it has ended, in the text format of Prometheus.",
+        metavar="FILE",
+        group="metrics",
+    ),
     _output("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
 )

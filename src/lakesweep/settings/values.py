@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Literal
 
 from lakesweep.domain.location import Location
@@ -112,6 +113,7 @@ class OutputSettings:
     show_progress: bool
     progress_file: str | None
     quiet: bool
+    metrics_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

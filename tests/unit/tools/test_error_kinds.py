@@ -45,7 +45,7 @@ def test_causes_and_cures_are_sentences_and_each_kind_stands_once(error_kinds: M
 
 
 def test_kinds_are_found_in_the_ways_that_code_gives_them(
-    error_kinds: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error_kinds: ModuleType, tmp_path: Path
 ) -> None:
     """As text, as a constant, by a choice, by a function that makes the error; not in calls of other things."""
     (tmp_path / "code.py").write_text(
@@ -60,6 +60,5 @@ def test_kinds_are_found_in_the_ways_that_code_gives_them(
         "raise AnError('x', kind=error.kind)\n"
         "sort(kind='stable')\n"
     )
-    monkeypatch.setattr(error_kinds, "SOURCE", tmp_path)
     expected = ["plain", "text", "constant", "other", "by-a-function", "http-…"]
-    assert error_kinds.raised_kinds() == {kind: {3} for kind in expected}
+    assert error_kinds.raised_kinds(tmp_path) == {kind: {3} for kind in expected}

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.running import jvm_started, progress_display, start_engine
-from lakesweep.cli.watched import current_run
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
+from lakesweep.metrics.watched import current_run
 from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from lakesweep.settings.values import Settings
 __all__ = ["deferred_deletes"]
 
 
-@nessie_command(*LIVE_SETS, "id", *DELETION, *REVERIFYING, *LAKE, reverifies=True)
+@nessie_command(*LIVE_SETS, "id", *DELETION, *REVERIFYING, *LAKE, "metrics", reverifies=True)
 def deferred_deletes(*, options: OptionValues, settings: Settings) -> None:
     """Delete the recorded files.
 

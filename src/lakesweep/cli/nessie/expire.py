@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["expire", "expire_and_show", "opened_sweep"]
 
 
-@nessie_command(*LIVE_SETS, "id", "sweep", *DELETION, *REVERIFYING, *LAKE, reverifies=True)
+@nessie_command(
+    *LIVE_SETS, "id", "sweep", *DELETION, *REVERIFYING, *LAKE, "metrics", reverifies=True
+)
 def expire(*, options: OptionValues, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
 

@@ -26,7 +26,7 @@ from lakesweep.settings.values import Settings
 __all__ = ["gc"]
 
 
-@nessie_command(*LIVE_SETS, *MARK, "sweep", *DELETION, *LAKE)
+@nessie_command(*LIVE_SETS, *MARK, "sweep", *DELETION, *LAKE, "metrics")
 def gc(*, options: OptionValues, settings: Settings) -> None:
     """Mark and expire in one go.
 

@@ -13,10 +13,10 @@ from lakesweep.cli.nessie.requests import mark_request
 from lakesweep.cli.nessie.result_lines import identify_line
 from lakesweep.cli.render import print_json, print_result
 from lakesweep.cli.running import progress_display
-from lakesweep.cli.watched import current_run
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
+from lakesweep.metrics.watched import current_run
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -32,7 +32,7 @@ __all__ = ["mark_into", "mark_live", "marked_lines"]
 SCHEMA = "lakesweep.nessie-marked/1"
 
 
-@nessie_command(*LIVE_SETS, *MARK)
+@nessie_command(*LIVE_SETS, *MARK, "metrics")
 def mark_live(*, options: OptionValues, settings: Settings) -> None:
     """Store what is live (also: identify, mark).
 
@@ -51,7 +51,7 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
             opened_live_sets(database) as live_sets,
         ):
             phases = Phases("nessie", progress_display(settings.output))
-            current_run().phases = phases
+            current_run().phases, current_run().repository = phases, client.uri
             marked = mark_into(live_sets, client, request, wanted_id_file(options), phases)
     except LakesweepError as error:
         if settings.output.output == "json":

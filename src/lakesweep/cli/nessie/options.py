@@ -23,6 +23,7 @@ from lakesweep.cli.options import (
     with_parameters,
     with_settings,
 )
+from lakesweep.metrics.watched import NESSIE, current_run
 from lakesweep.settings.nessie_options import NESSIE_OPTIONS
 from lakesweep.settings.nessie_values import OptionValues, refuse_misspelt_variables
 from lakesweep.settings.option import Option, choose
@@ -63,6 +64,7 @@ def nessie_command(*wanted: str, reverifies: bool = False) -> Callable[[Command]
     def decorate(command: Command) -> Command:
         @functools.wraps(command)
         def run(*, settings: object, version: bool, **flags: object) -> None:
+            current_run().catalog = NESSIE
             refuse_misspelt_variables(os.environ)
             options = OptionValues(chosen, flags, os.environ)
             _ = options.zone  # a wrong one is an error, whether times are shown or not

@@ -44,6 +44,7 @@ MET_SCHEMA = pa.schema(
         pa.field("dead_canaries", pa.binary()),
         pa.field("reference_counts", pa.binary()),  # an Arrow stream
         pa.field("candidate_counts", pa.binary()),  # an Arrow stream
+        pa.field("oldest_garbage", pa.timestamp("us", tz="UTC")),
         pa.field("garbage_parts", PARTS),
         pa.field("undated_parts", PARTS),
         pa.field("young_parts", PARTS),
@@ -184,6 +185,9 @@ class Judge:
             "dead_canaries": canaries[~is_in(canaries, live)].tobytes(),
             "reference_counts": packed_stream(references, refs.COUNTS, self.rows.reference_counts),
             "candidate_counts": packed_stream(candidates, cand.COUNTS, self.rows.candidate_counts),
+            "oldest_garbage": pc.min(
+                rows.column("last_modified").filter(pa.array(garbage))
+            ).as_py(),
             "garbage_parts": self._write(rows, garbage, in_expired, "garbage"),
             "undated_parts": self._write(rows, masks[Verdict.UNDATED], in_expired, "undated"),
             "young_parts": self._write(rows, masks[Verdict.YOUNG], in_expired, "young")

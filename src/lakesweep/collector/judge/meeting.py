@@ -6,10 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.collector.judge import references as refs
 from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums_of
@@ -154,6 +156,7 @@ class Judged:
     duplicates: Tally
     live_references: int
     live: Tally  # distinct objects of the references that were to be measured, and their bytes
+    oldest_garbage: datetime | None  # when it was written, of what has a time
     garbage: list[Part]
     undated: list[Part]
     young: list[Part]
@@ -223,6 +226,7 @@ def add_up(
         duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
         live_references=sums["live_references"],
         live=Tally(sums["measured"], sums["measured_bytes"]),
+        oldest_garbage=pc.min(met.column("oldest_garbage")).as_py(),
         garbage=parts_told(*met.column("garbage_parts").to_pylist()),
         undated=parts_told(*met.column("undated_parts").to_pylist()),
         young=parts_told(*met.column("young_parts").to_pylist()),

@@ -249,6 +249,7 @@ def _record(
         min_age_seconds=plan.min_age_seconds,
         min_age_lowered=plan.is_min_age_lowered,
         last_slice=_last_slice(found),
+        oldest_garbage=found.judged.oldest_garbage if plan.garbage.objects else None,
         rules={
             "default_retention_days": rules.default_retention_days,
             "branches": [

@@ -58,7 +58,11 @@ def with_verdicts(record: RunRecord, found: FilesFound) -> RunRecord:
     }
     named = {why: [protection.examples[0]] for why, protection in judged.protections.items()}
     odd = {"odd names": list(found.untouchable)} if found.untouchable else {}
-    return replace(record.tallied(tallies), protected={**named, **odd})
+    return replace(
+        record.tallied(tallies),
+        protected={**named, **odd},
+        oldest_garbage=judged.oldest_garbage,
+    )
 
 
 def with_notices(record: RunRecord, found: LiveCatalog) -> RunRecord:

@@ -1,0 +1,114 @@
+"""A run as OpenTelemetry: one span with its phases inside, and its metrics, sent over OTLP/HTTP when the run has ended.
+
+opentelemetry is imported only where an endpoint is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from lakesweep.metrics.outcome import RunOutcome
+from lakesweep.metrics.values import Sample
+
+__all__ = ["export_run", "wants_otlp"]
+
+_TRACES, _METRICS = "TRACES_", "METRICS_"
+# A collector that does not answer must not hold up whoever waits for the run.
+_SECONDS = 10
+
+
+def wants_otlp(env: Mapping[str, str] = os.environ) -> bool:
+    """Whether a collector is named, and OpenTelemetry is not switched off."""
+    is_off = env.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
+    return not is_off and (_has_endpoint(env, _TRACES) or _has_endpoint(env, _METRICS))
+
+
+def _has_endpoint(env: Mapping[str, str], signal: str) -> bool:
+    names = (f"OTEL_EXPORTER_OTLP_{which}ENDPOINT" for which in ("", signal))
+    return any(env.get(name, "").strip() for name in names)
+
+
+def export_run(
+    outcome: RunOutcome, samples: list[Sample], env: Mapping[str, str] = os.environ
+) -> None:
+    """Send everything; an error of the export is raised, and nothing of the run depends on it.
+
+    Raises:
+        ModuleNotFoundError: the extra `otel` is not installed.
+    """
+    from importlib.metadata import version
+
+    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+
+    named = {SERVICE_NAME: "lakesweep"} if "OTEL_SERVICE_NAME" not in os.environ else {}
+    resource = Resource.create({**named, SERVICE_VERSION: version("lakesweep")})
+    if _has_endpoint(env, _TRACES):
+        _export_spans(outcome, resource)
+    if _has_endpoint(env, _METRICS):
+        _export_metrics(outcome, samples, resource)
+
+
+def _export_spans(outcome: RunOutcome, resource: object) -> None:
+    from opentelemetry import trace
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.trace import Status, StatusCode
+
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)  # type: ignore[arg-type]
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(timeout=_SECONDS)))
+    tracer = provider.get_tracer("lakesweep")
+    record = outcome.record
+    run = tracer.start_span(
+        f"lakesweep {outcome.command}",
+        start_time=_nanoseconds(outcome.started_at),
+        attributes={
+            **{f"lakesweep.{name}": text for name, text in outcome.labels.items()},
+            "lakesweep.exit_status": outcome.exit_status,
+            "lakesweep.status": record.status.value if record is not None else "",
+            "lakesweep.run_id": record.run_id if record is not None else "",
+            **({"error.type": outcome.kind} if outcome.kind else {}),
+        },
+    )
+    if not outcome.is_good:
+        run.set_status(Status(StatusCode.ERROR, outcome.kind))
+    inside = trace.set_span_in_context(run)
+    for phase in outcome.phases:
+        zero = outcome.phases_began_at or outcome.started_at
+        began = zero + timedelta(seconds=phase.began or 0.0)
+        span = tracer.start_span(
+            phase.name,
+            context=inside,
+            start_time=_nanoseconds(began),
+            attributes={"lakesweep.items": phase.items, "lakesweep.bytes": phase.bytes},
+        )
+        span.end(_nanoseconds(began + timedelta(seconds=phase.seconds)))
+    run.end(_nanoseconds(outcome.finished_at))
+    provider.force_flush(_SECONDS * 1000)
+    provider.shutdown()
+
+
+def _export_metrics(outcome: RunOutcome, samples: list[Sample], resource: object) -> None:
+    from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+
+    reader = PeriodicExportingMetricReader(
+        OTLPMetricExporter(timeout=_SECONDS),
+        export_interval_millis=float("inf"),
+        export_timeout_millis=_SECONDS * 1000,
+    )
+    provider = MeterProvider([reader], resource=resource, shutdown_on_exit=False)  # type: ignore[arg-type]
+    meter = provider.get_meter("lakesweep")
+    metrics = {sample.metric.name: sample.metric for sample in samples}
+    gauges = {name: meter.create_gauge(name, m.unit, m.help) for name, m in metrics.items()}
+    for sample in samples:
+        gauges[sample.metric.name].set(sample.value, dict(sample.labels))
+    provider.force_flush(_SECONDS * 1000)
+    provider.shutdown(_SECONDS * 1000)
+
+
+def _nanoseconds(at: datetime) -> int:
+    return round(at.timestamp() * 1e9)
