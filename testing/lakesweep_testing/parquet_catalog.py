@@ -23,8 +23,9 @@ from lakesweep.collector.judge.candidates import CandidatePart, candidate_cells,
 from lakesweep.collector.judge.references import CANARY, GONE, LIVE, ReferenceCells
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.ledger.deleting import KeyDeletion
+from lakesweep.collector.listing import ListedStore, Piece, list_objects
 from lakesweep.collector.mark import Found, MarkedCatalog, find_garbage
-from lakesweep.collector.parts import Part, PartWriter, read_addresses, read_part, sum_of
+from lakesweep.collector.parts import Part, read_addresses, read_part
 from lakesweep.collector.plan import Plan, decode_plan, planned_files, planned_parts
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record
 from lakesweep.collector.request import SweepRequest
@@ -33,7 +34,7 @@ from lakesweep.collector.run_files import MarkId, RunFiles, RunId
 from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.sweep_progress import KeptRows
 from lakesweep.collector.target import Target
-from lakesweep.domain.verdicts import Tally, Verdict
+from lakesweep.domain.verdicts import Verdict
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA
@@ -162,15 +163,11 @@ class ParquetCatalog(MarkedCatalog, SweptCatalog):
             return Sweep(self, self._resources, plan, record, request, lease).run()
 
     def search(self) -> Found:
-        writer = PartWriter(self._resources.store, self.files.listing, "listing", MARK_SCHEMA)
-        listed = Tally()
-        for page in self._resources.store.list(OBJECTS):
-            listed += Tally(page.num_rows, sum_of(page, "size"))
-            rows = {"address": page["key"], "size_bytes": page["size"]}
-            rows |= {"last_modified": page["last_modified"], "reason": [""] * page.num_rows}
-            writer.add(pa.table(rows).cast(MARK_SCHEMA).combine_chunks().to_batches()[0])
-        judged = self._judge(candidates.listed_parts(writer.close()))
-        return Found(judged, judged.garbage, listed)
+        engine, target = self._resources.engine, self._resources.target
+        listed, pieces = ListedStore(target, MARK_SCHEMA), [Piece(OBJECTS)]
+        found = list_objects(engine, target, self.files.listing, listed, pieces)
+        judged = self._judge(candidates.listed_parts(found.parts))
+        return Found(judged, judged.garbage, found.listed, found.protected)
 
     def look_again(self, before: Sequence[Part] | None) -> Authorised:
         judged = self._judge(candidates.planned_parts(self._parts if before is None else before))

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,24 +51,42 @@ class ListedCatalog(ABC, Generic[Folder]):
     """What a catalog adds to a listing. Small and picklable, as it travels with each task."""
 
     __slots__ = ()
-    schema: ClassVar[pa.Schema]  # of a candidate's row
+    schema: pa.Schema  # of a candidate's row, which begins with its name
 
     @abstractmethod
     def pages(self, pieces: Sequence[Piece[Folder]]) -> Iterator[pa.RecordBatch]:
         """Everything that lies in these pieces, in batches of `LISTING_SCHEMA`."""
 
-    @abstractmethod
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
-        """Which of these objects may be garbage."""
+        """Which of these objects may be garbage: none whose key could turn into another one on its way to the store."""
+        return pc.invert(page.column("is_odd"))
 
     def rows(self, candidates: pa.RecordBatch) -> pa.RecordBatch:
-        """What is kept of candidates: the first columns of their listing."""
-        columns = candidates.columns[: len(self.schema)]
+        """What is kept of candidates: what their listing tells, and nulls for all else."""
+        told = dict(zip(candidates.schema.names, candidates.columns, strict=True))
+        told |= {self.schema.names[0]: told["key"], "size_bytes": told["size"]}
+        columns = [told.get(f.name, pa.nulls(candidates.num_rows, f.type)) for f in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterable[tuple[str, str]]:
         """(kind, name) of what the driver must hear of: candidates are told by their rows."""
         return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStore(ListedCatalog[str]):
+    """A catalog whose objects lie in one store, where a folder is a prefix of keys."""
+
+    target: Target
+    schema: pa.Schema
+
+    def pages(self, pieces: Sequence[Piece[str]]) -> Iterator[pa.RecordBatch]:
+        store = self.target.open()
+        for _, page in store.list_many([piece.folder for piece in pieces if piece.recursive]):
+            yield page
+        for piece in pieces:
+            if not piece.recursive:
+                yield store.list_folder(piece.folder).objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +106,7 @@ def list_objects(
     catalog: ListedCatalog[Folder],
     pieces: Sequence[Piece[Folder]],
     *,
-    most_tasks: int,
+    most_tasks: int = 200,
     per_task: int = 1,
 ) -> Listing:
     """List these pieces, each exactly once; none lies in another. Parts are written to a folder of the target."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.listing import ListedCatalog, Listing, Piece, list_objects
+from lakesweep.collector.listing import ListedStore, Listing, Piece, list_objects
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import (
     CANDIDATE_PATTERN,
@@ -32,25 +31,15 @@ CANDIDATE_SCHEMA = pa.schema(
 _EXAMPLES = 5
 
 
-@dataclass(frozen=True, slots=True)
-class ListedNamespace(ListedCatalog[str]):
-    """Tells objects of a repository from what else lies in its namespace. A folder is a prefix of keys."""
+@dataclass(frozen=True)
+class ListedNamespace(ListedStore):
+    """Tells objects of a repository from what else lies in its namespace."""
 
-    schema: ClassVar[pa.Schema] = CANDIDATE_SCHEMA
-
-    target: Target
-
-    def pages(self, pieces: Sequence[Piece[str]]) -> Iterator[pa.RecordBatch]:
-        store = self.target.open()
-        for _, page in store.list_many([piece.folder for piece in pieces if piece.recursive]):
-            yield page
-        for piece in pieces:
-            if not piece.recursive:
-                yield store.list_folder(piece.folder).objects
+    schema: pa.Schema = CANDIDATE_SCHEMA
 
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
         has_shape = pc.match_substring_regex(page.column("key"), CANDIDATE_PATTERN)
-        return pc.and_(has_shape, pc.invert(page.column("is_odd")))
+        return pc.and_(has_shape, super().is_candidate(page))
 
     def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterator[tuple[str, str]]:
         """A few names for each reason to protect."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,9 +54,8 @@ class FoundTable(NamedTuple):
 class ListedFolders(ListedCatalog[Location]):
     """Files below folders, by their URIs."""
 
-    schema: ClassVar[pa.Schema] = FILE_SCHEMA
-
     stores: TableStores
+    schema: pa.Schema = FILE_SCHEMA
 
     def pages(self, pieces: Sequence[Piece[Location]]) -> Iterator[pa.RecordBatch]:
         for piece in pieces:
@@ -68,7 +67,6 @@ class ListedFolders(ListedCatalog[Location]):
                 yield pa.RecordBatch.from_arrays([uris, *more, is_odd], schema=LISTING_SCHEMA)
 
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
-        # A key that the store's protocol can't carry unchanged could turn into another one on its way.
         is_checksum = pc.match_substring_regex(page.column("key"), _CHECKSUM_FILE)
         return pc.invert(pc.or_(page.column("is_odd"), is_checksum))
 
