@@ -19,7 +19,7 @@ def config() -> None:
 
 
 @config_app.command("show")
-@with_settings("server", "storage", "collect", "sweep", "spark", "output")
+@with_settings("server", "storage", "collect", "sweep", "spark", "pages", "output")
 def show(*, settings: Settings) -> None:
     """Print every setting, its value, and where it came from; secrets masked.
 

@@ -9,7 +9,7 @@ from lakesweep.settings.values import Settings
 __all__ = ["gc"]
 
 
-@with_settings("server", "storage", "collect", "sweep", "spark", "output", "metrics")
+@with_settings("server", "storage", "collect", "sweep", "spark", "pages", "output", "metrics")
 @on_spark
 def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Find the garbage of a repository, plan its deletion, and delete it.

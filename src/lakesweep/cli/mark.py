@@ -9,7 +9,7 @@ from lakesweep.settings.values import Settings
 __all__ = ["mark"]
 
 
-@with_settings("server", "storage", "collect", "spark", "output", "metrics")
+@with_settings("server", "storage", "collect", "spark", "pages", "output", "metrics")
 @on_spark
 def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     """Find the garbage of a repository and write down what a sweep may delete. Nothing is deleted.

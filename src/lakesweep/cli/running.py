@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, cast
 
+from lakesweep.cli.pages import check_page_files, lakefs_place, write_pages
 from lakesweep.cli.render import print_json, print_text
 from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run
@@ -20,18 +22,13 @@ if TYPE_CHECKING:
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine
     from lakesweep.progress import Display
+    from lakesweep.report.html.beside import RunPlace
     from lakesweep.settings.values import OutputSettings, Settings, SparkSettings
 
 __all__ = [
     *("NESSIE", "PendingRun", "failure_shown", "jvm_started", "on_spark", "opened_run"),
-    *(
-        "pending_nessie_run",
-        "progress_display",
-        "refuse_switched_off",
-        "run_and_show",
-        "show_record",
-    ),
-    "start_engine",
+    *("pending_nessie_run", "progress_display", "refuse_switched_off", "run_and_show"),
+    *("show_record", "show_run", "start_engine"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -48,6 +45,7 @@ class PendingRun:
     flow: str = ""
     mark_id: str = ""
     phases: Phases | None = None
+    place_of: Callable[[str], RunPlace] | None = None  # by run id, once the store is known
     not_done: str = (
         "Nothing more was done after it, and `lakesweep runs show` says how far the run came."
     )
@@ -86,6 +84,7 @@ def run_and_show(
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 
+    check_page_files(settings.output)
     display = progress_display(settings.output)
     with (
         failure_shown(settings.output, pending),
@@ -93,8 +92,9 @@ def run_and_show(
         open_run(settings, pending.repository, engine, display) as context,
     ):
         pending.phases = current_run().phases = context.phases
+        pending.place_of = partial(lakefs_place, context.store)
         record = work(context)
-    show_record(settings.output, record)
+    show_run(settings.output, record, pending)
 
 
 @contextmanager
@@ -119,9 +119,18 @@ def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]
         )
         current_run().record = record
         has_begun = record.run_id if record.what == NESSIE else any(record.objects.values())
+        place = pending.place_of(record.run_id) if pending.place_of is not None else None
+        write_pages(output, record, place)
         if output.output == "json" or has_begun:
             show_record(output, record)
         raise
+
+
+def show_run(output: OutputSettings, record: RunRecord, pending: PendingRun) -> None:
+    """Print the record of a run that has ended, and write its page."""
+    place = pending.place_of(record.run_id) if pending.place_of is not None else None
+    write_pages(output, record, place)
+    show_record(output, record)
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from lakesweep.cli.options import Repo, with_settings
-from lakesweep.cli.render import print_result, table_lines
+from lakesweep.cli.pages import PageSums, check_page_files, lakefs_place, write_files, write_to
+from lakesweep.cli.render import print_result, print_text, table_lines
 from lakesweep.cli.running import PendingRun, on_spark, opened_run, run_and_show, show_record
 from lakesweep.cli.runs_prune import prune
 from lakesweep.settings.values import Settings
@@ -19,9 +21,21 @@ runs_app = typer.Typer(no_args_is_help=True, help="Earlier runs on a repository.
 _RunId = Annotated[str, typer.Argument(metavar="RUN_ID", help="As `lakesweep runs list` shows it.")]
 
 
+_Html = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Also write a page with all runs and trends."),
+]
+_PageFile = Annotated[
+    str | None,
+    typer.Option(
+        "--output-file", "-o", metavar="FILE", help="Where the page goes; else it is printed."
+    ),
+]
+
+
 @runs_app.command("list")
 @with_settings("server", "namespace_root", "storage_option", "output")
-def list_all(repo: Repo, *, settings: Settings) -> None:
+def list_all(repo: Repo, html: _Html = None, *, settings: Settings) -> None:
     """List the runs of a repository, the newest first."""
     from lakesweep.collector.lakefs.history import DamagedRun, list_runs
     from lakesweep.report.text import runs_table
@@ -36,6 +50,11 @@ def list_all(repo: Repo, *, settings: Settings) -> None:
         "runs": [record.as_json() for record in records],
         "damaged": [{"run_id": run.run_id, "reason": run.why} for run in damaged],
     }
+    if html is not None:
+        from lakesweep.report.html.page import history_page
+
+        bad = [(run.run_id, run.why) for run in damaged]
+        write_to(html, history_page(context.name, records, bad).encode())
     head, *rows = runs_table(records)
     lines = list(table_lines(head, rows)) if records else []
     lines += [f"{run.run_id}  not readable: {run.why}" for run in damaged]
@@ -53,8 +72,29 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     show_record(settings.output, record)
 
 
+@runs_app.command("report")
+@with_settings("server", "namespace_root", "storage_option", "plot", "output")
+def report(
+    repo: Repo, run_id: _RunId, output_file: _PageFile = None, *, settings: Settings
+) -> None:
+    """Make the page of a run: one HTML file that needs nothing else. With --plot, the plot instead or as well."""
+    from lakesweep.collector.lakefs.history import load_run
+    from lakesweep.report.html.page import run_page
+
+    wanted = replace(settings.output, report=output_file)
+    check_page_files(wanted)
+    with opened_run(settings, repo) as context:
+        record = load_run(context.store, context.name, run_id)
+        sums = PageSums.read(lakefs_place(context.store, run_id))
+    if wanted.report is None and wanted.plot is None:
+        print_text(run_page(record, sums.summary, sums.what_if))
+    write_files(wanted, record, sums)
+
+
 @runs_app.command("resume")
-@with_settings("server", "storage", "unsafe_min_age", "sweep", "spark", "output", "metrics")
+@with_settings(
+    "server", "storage", "unsafe_min_age", "sweep", "spark", "pages", "output", "metrics"
+)
 @on_spark
 def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Go on with a sweep that was interrupted or that left keys. What is live is read again first."""

@@ -10,7 +10,7 @@ __all__ = ["sweep"]
 
 
 @with_settings(
-    "server", "storage", "mark_id", "unsafe_min_age", "sweep", "spark", "output", "metrics"
+    "server", "storage", "mark_id", "unsafe_min_age", "sweep", "spark", "pages", "output", "metrics"
 )
 @on_spark
 def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:

@@ -6,17 +6,21 @@ What comes to the driver is one small text for each task, however many rows ther
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
+from lakesweep.domain.commit_summary import CommitSummary
 from lakesweep.domain.garbage_summary import (
     AGES,
     LARGEST,
@@ -26,9 +30,13 @@ from lakesweep.domain.garbage_summary import (
     decode_garbage,
     fold_small_folders,
 )
+from lakesweep.domain.run_summary import RunSummary, encode_summary
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
+from lakesweep.errors import FormatError, LakesweepError, foreign_errors_as_ours
 from lakesweep.formats.tables import open_parquet
+
+logger = logging.getLogger(__name__)
 
 SUMS_SCHEMA = pa.schema([pa.field("summary", pa.string(), nullable=False)])
 
@@ -36,6 +44,30 @@ SUMS_SCHEMA = pa.schema([pa.field("summary", pa.string(), nullable=False)])
 _ROWS_HERE = 300_000
 _SECONDS_PER_ROW = 0.5e-6
 _DAY = timedelta(days=1)
+
+
+def save_summary(
+    resources: Resources,
+    key: str,
+    parts: Sequence[Part],
+    commits: Callable[[], CommitSummary] | None = None,
+) -> None:
+    """Sum up the garbage of a run and write the sums to `key`. A run goes on without them where that fails."""
+    with resources.phases.phase("sum up") as step:
+        step.items = tally_of(parts).objects
+        step.said = f"{step.items} garbage summed up for the report"
+        try:
+            with foreign_errors_as_ours("The report has no sums of the garbage."):
+                as_of = resources.clock()
+                most = resources.most_tasks
+                found = sum_garbage(resources.engine, resources.target, parts, as_of, most)
+                if found.total != tally_of(parts) or not found.is_whole:
+                    raise FormatError(f"{tally_of(parts)} are garbage, the sums have {found.total}")
+                summary = RunSummary(as_of, found, commits() if commits is not None else None)
+                resources.store.write(key, encode_summary(summary))
+        except LakesweepError as error:
+            step.said = "no sums for the report"
+            logger.warning("The garbage could not be summed up for the report: %s", error.message)
 
 
 def sum_garbage(
@@ -123,7 +155,10 @@ def _by(rows: pa.Table, column: str) -> dict[str, Tally]:
 
 
 def _classes(
-    values: np.ndarray, is_known: np.ndarray, sizes: np.ndarray, lows: Sequence[int]
+    values: npt.NDArray[np.int64],
+    is_known: npt.NDArray[np.bool_],
+    sizes: npt.NDArray[np.int64],
+    lows: Sequence[int],
 ) -> tuple[Tally, ...]:
     # What is dated in the future is of the youngest class.
     places = np.searchsorted(lows, np.maximum(values, lows[0]), side="right") - 1

@@ -24,6 +24,16 @@ class RunFiles(ABC):
         return f"{self.root}record.json"
 
     @property
+    def summary(self) -> str:
+        """Sums over the garbage that the run found, for reports."""
+        return f"{self.root}summary.json"
+
+    @property
+    def page(self) -> str:
+        """The run as an HTML page."""
+        return f"{self.root}report.html"
+
+    @property
     def plan(self) -> str:
         return f"{self.root}plan.json"
 

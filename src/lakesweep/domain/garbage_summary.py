@@ -147,7 +147,7 @@ def shown_folders(folders: Mapping[str, Tally], most: int = 24) -> list[tuple[st
     A name that ends in `…` stands for what else there is in a folder.
     """
     tree = _tree_of(folders)
-    shown: dict[str, Tally] = {"": tree[""].whole}
+    shown: dict[str, Tally] = {_deepest(tree, ""): tree[""].whole}
     rest: dict[str, Tally] = {}
     while len(shown) + len(rest) < most:
         inside = [name for name in shown if tree[name].inner]
@@ -158,7 +158,7 @@ def shown_folders(folders: Mapping[str, Tally], most: int = 24) -> list[tuple[st
         room = max(most - len(shown) - len(rest), 1)
         whole = shown.pop(opened)
         kept = inner[:room]
-        shown |= {name: tree[name].whole for name in kept}
+        shown |= {_deepest(tree, name): tree[name].whole for name in kept}
         other = whole - sum((tree[name].whole for name in kept), Tally())
         if other.objects:
             rest[f"{opened}…"] = other
@@ -170,6 +170,16 @@ def shown_folders(folders: Mapping[str, Tally], most: int = 24) -> list[tuple[st
 class _Folder:
     whole: Tally = field(default_factory=Tally)
     inner: set[str] = field(default_factory=set)
+
+
+def _deepest(tree: Mapping[str, _Folder], name: str) -> str:
+    """The innermost folder that holds all that this one holds."""
+    while len(tree[name].inner) == 1:
+        (inner,) = tree[name].inner
+        if tree[inner].whole != tree[name].whole:
+            break
+        name = inner
+    return name
 
 
 def _tree_of(folders: Mapping[str, Tally]) -> dict[str, _Folder]:

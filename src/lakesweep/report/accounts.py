@@ -159,7 +159,7 @@ def young_words(record: RunRecord) -> str:
     if at is None or record.min_age_seconds is None:
         return "too young to be judged"
     age = format_duration(timedelta(seconds=record.min_age_seconds))
-    by = "by a new mark, " if record.what == NESSIE else ""
+    by = "by a new mark " if record.what == NESSIE else ""
     return f"younger than {age}; collectable {by}from {whole_seconds(at)} if nothing refers to them"
 
 

@@ -20,7 +20,7 @@ from lakesweep.settings.kinds import (
     choice,
 )
 from lakesweep.settings.option import Option
-from lakesweep.settings.shared_options import GUARDS, OUTPUT, SPARK, STORAGE_OPTION
+from lakesweep.settings.shared_options import GUARDS, OUTPUT, PAGES, SPARK, STORAGE_OPTION
 
 __all__ = ["SETTINGS", "setting"]
 
@@ -185,6 +185,7 @@ SETTINGS: tuple[Option, ...] = (
         spark_only=True,
     ),
     *SPARK,
+    *PAGES,
     *OUTPUT,
 )
 

@@ -7,7 +7,7 @@ from functools import partial
 from lakesweep.settings.kinds import ID, PAIRS, PERCENT, SWITCH, TEXT, choice
 from lakesweep.settings.option import Option
 
-__all__ = ["GUARDS", "OUTPUT", "SPARK", "STORAGE_OPTION"]
+__all__ = ["GUARDS", "OUTPUT", "PAGES", "SPARK", "STORAGE_OPTION"]
 
 _sweep, _spark, _output = (partial(Option, group=group) for group in ("sweep", "spark", "output"))
 
@@ -48,6 +48,22 @@ SPARK = (
         "conf",
         PAIRS,
         "A Spark property, also those of lakeFS's own client (spark.hadoop.lakefs.…); may be repeated.",
+    ),
+)
+PAGES = (
+    Option(
+        "report",
+        TEXT,
+        "Write the run's page to this file, too: one HTML file that needs nothing else.",
+        metavar="FILE",
+        group="pages",
+    ),
+    Option(
+        "plot",
+        TEXT,
+        "Draw what was found to this file, as FILE.svg or FILE.png (needs lakesweep[png]).",
+        metavar="FILE",
+        group="pages",
     ),
 )
 OUTPUT = (

@@ -114,6 +114,8 @@ class OutputSettings:
     progress_file: str | None
     quiet: bool
     metrics_file: Path | None = None
+    report: str | None = None
+    plot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from lakesweep.collector.garbage_sums import save_summary
 from lakesweep.collector.lakefs import dating
 from lakesweep.collector.lakefs.canaries import judged_canaries, take_canaries
 from lakesweep.collector.lakefs.clocks import compare_clocks
@@ -31,6 +32,7 @@ from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.collector.run_files import MarkId, RunId
+from lakesweep.domain.commit_summary import CommitSummary, summarise_commits
 from lakesweep.domain.cutoff import Cutoff, decide_cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Totals, Verdict
@@ -75,11 +77,13 @@ def _mark(
         plan = _write_plan(context, request, run.mark_id, cutoff, garbage, run)
         step.handled(plan.garbage)
         step.said = f"{plan.garbage.objects} objects, {plan.garbage.bytes} bytes"
+    files, parts = RunFolder(plan.run_id), garbage.settled.garbage
+    save_summary(context.resources, files.summary, parts, run.commits)
     record = _record(context, request, run, plan, garbage.totals, started_at)
     record = replace(record, phases=tuple(context.phases.done), finished_at=context.clock())
     run.leave_for_the_next()
     _write_report(context, record)
-    context.store.write(RunFolder(plan.run_id).record, encode_record(record))
+    context.store.write(files.record, encode_record(record))
     context.phases.saved_record = record
     return Marked(record, plan)
 
@@ -130,6 +134,11 @@ class _RepositoryMark:
         folder = RunFolder(self.run_id).verdicts
         self.split = split_garbage(self._context, reuploads, found.garbage, folder)
         return Settled(self.split.garbage, self.split.read, self.split.undecided)
+
+    def commits(self) -> CommitSummary:
+        """All commits in short, for reports."""
+        refs = self.live.refs
+        return summarise_commits(refs.graph, self.live.retained, refs.heads, refs.tags)
 
     def leave_for_the_next(self) -> None:
         """What the next run may build on: where the hashes of ranges are, and what is young or undecided."""

@@ -57,7 +57,7 @@ def sweep(
     untouched = is_untouched(context.store, plan)
     if not plan.garbage.objects and untouched:
         carry_on(context.store, plan.run_id, ())
-        return record
+        return record.noted("dry run: nothing would be deleted") if request.dry_run else record
     repository = SweptRepository(context, plan, request, is_plan_untouched=untouched)
     return Sweep(repository, context.resources, plan, record, request, lease).run()
 

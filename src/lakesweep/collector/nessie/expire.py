@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector import guards
+from lakesweep.collector.garbage_sums import save_summary
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.mark import find_garbage
 from lakesweep.collector.nessie.ages import newest_to_go
@@ -117,6 +118,8 @@ class _Expiry:
         flow = DEFERRED if request.defer else "immediate"
         started_at = self._resources.clock()
         record = new_record(live_set, opened.facts, flow, self._cutoff, started_at)
+        if request.max_file_modification is None:
+            record = replace(record, min_age_seconds=request.least_age.total_seconds())
         self._record = record.noted(*opened.notes, *more)
         self._is_place_checked = False
 
@@ -174,6 +177,7 @@ class _Expiry:
         catalog = MarkedLiveSet(self._resources.target, self._folder, live, self._cutoff)
         found = find_garbage(catalog, self._resources.phases).found
         assert isinstance(found, FilesFound)
+        save_summary(self._resources, self._folder.summary, found.garbage)
         self._record = with_notices(self._record, live)
         self._record = self._record.noted(*_named(live.folders.unknown_tables(found.tables)))
         self._record = with_verdicts(self._record, found)

@@ -13,7 +13,7 @@ def visible(text: str) -> str:
     """The text with every character that can't be seen, or that turns the order of others, written as its code."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() else _code(c) for c in text)
+    return text.translate(_CODES)
 
 
 def visible_lines(text: str) -> str:
@@ -49,6 +49,13 @@ def took(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
 
 
-def _code(character: str) -> str:
-    number = ord(character)
-    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+class _Codes(dict[int, str]):
+    """Each character by its number, as it is shown."""
+
+    def __missing__(self, number: int) -> str:
+        code = f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"
+        shown = self[number] = chr(number) if chr(number).isprintable() else code
+        return shown
+
+
+_CODES = _Codes()

@@ -14,7 +14,7 @@ from lakesweep.domain.run_summary import RunSummary
 from lakesweep.domain.what_if import WhatIf
 from lakesweep.report.html.history_view import HistoryView, history_view
 from lakesweep.report.html.limits import LIMITS, MOST_BYTES, Limits
-from lakesweep.report.html.names import visible
+from lakesweep.report.html.names import visible, visible_lines
 from lakesweep.report.html.run_view import RunView, run_view
 from lakesweep.report.html.style import content_security_policy, page_style
 
@@ -46,8 +46,16 @@ def templates() -> Environment:
         loader=PackageLoader("lakesweep.report.html"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_made_visible,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+
+
+def _made_visible(value: object) -> object:
+    """Whatever a template is given as text goes out with every character visible; what is markup has seen to it."""
+    return (
+        visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakesweep.collector.record import Phase, RunRecord, RunStatus
 from lakesweep.domain.run_summary import RunSummary
@@ -91,15 +91,15 @@ def run_view(
         noun="file" if is_nessie else "object",
         figures=list(_figures(record)),
         facts=[(name, limits.said(value)) for name, value in _facts(record, limits) if value],
-        accounts=account_tables(record),
+        accounts=account_tables(record, limits),
         garbage=garbage_view(summary, limits) if summary is not None and has_garbage else None,
-        kept=weighed(_kept(record)),
+        kept=weighed(replace(kept, said=limits.said(kept.said)) for kept in _kept(record)),
         examples=list(_examples(record, limits)),
         commits=commits_view(record, commits, limits) if commits is not None else None,
         what_if=what_if_view(what_if) if what_if is not None else None,
         what_if_command=limits.said(what_if_command(record)),
         timeline=timeline("Steps of the run against time", spans) if spans else None,
-        phases=record.phases,
+        phases=tuple(replace(phase, name=limits.name(phase.name)) for phase in record.phases),
         commands=[Command(c.what, limits.said(c.command)) for c in commands(record)],
         notes=list(limits.each(record.notes)),
     )

@@ -11,6 +11,7 @@ from lakesweep.collector.record import RunRecord
 from lakesweep.domain.verdicts import Tally
 from lakesweep.report.accounts import Account, Line, accounts
 from lakesweep.report.html.drawings.bars import Bar, slim_bar
+from lakesweep.report.html.limits import LIMITS, Limits
 from lakesweep.report.html.names import size_text
 
 __all__ = ["AccountTable", "Share", "account_tables", "share_of", "shares_of", "weighed"]
@@ -83,13 +84,14 @@ _CAPTIONS = {
 }
 
 
-def account_tables(record: RunRecord) -> list[AccountTable]:
+def account_tables(record: RunRecord, limits: Limits = LIMITS[0]) -> list[AccountTable]:
     """The sums of a record. Each is whole, or says why it is not."""
-    return [_table(account) for account in accounts(record)]
+    return [_table(account, limits) for account in accounts(record)]
 
 
-def _table(account: Account) -> AccountTable:
-    parts = weighed(share_of(part) for part in account.parts)
+def _table(account: Account, limits: Limits) -> AccountTable:
+    shares = map(share_of, account.parts)
+    parts = weighed(replace(share, said=limits.said(share.said)) for share in shares)
     note = ""
     if not account.is_whole:
         note = (

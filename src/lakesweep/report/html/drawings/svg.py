@@ -17,14 +17,12 @@ _GAP = 28
 
 def element(name: str, *children: Markup, **attributes: object) -> Markup:
     """`<name …>children</name>`. `class_` is written as class, other underscores as dashes."""
-    words = [
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _value(value))
+    words = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
         for key, value in attributes.items()
         if value is not None
-    ]
-    return Markup("<{0}{1}>{2}</{0}>").format(
-        name, Markup("").join(words), Markup("").join(children)
     )
+    return Markup(f"<{name}{words}>{''.join(children)}</{name}>")
 
 
 def text(words: str, x: float, y: float, class_: str = "label", anchor: str = "start") -> Markup:

@@ -1,0 +1,99 @@
+"""Pages and plots that a command writes when its run has ended: beside the record, and where the user wants them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakesweep.errors import ConfigError
+
+if TYPE_CHECKING:
+    from lakesweep.collector.record import RunRecord
+    from lakesweep.domain.run_summary import RunSummary
+    from lakesweep.domain.what_if import WhatIf
+    from lakesweep.report.html.beside import RunPlace
+    from lakesweep.settings.values import OutputSettings
+    from lakesweep.storage import ObjectStore
+
+__all__ = [
+    *("PageSums", "check_page_files", "lakefs_place", "write_files", "write_pages", "write_to"),
+]
+
+
+def check_page_files(output: OutputSettings) -> None:
+    """Refuse files that can't be written before a run begins rather than after it."""
+    for flag, path in (("--report", output.report), ("--plot", output.plot)):
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise ConfigError(
+                f"{flag} {path}: there is no folder {Path(path).absolute().parent}. Nothing was touched. Make it first.",
+                kind="no-folder",
+            )
+    if output.plot is not None:
+        from lakesweep.report.html.plot import plot_kind
+
+        plot_kind(output.plot)
+
+
+def lakefs_place(store: ObjectStore, run_id: str) -> RunPlace:
+    """Where a run on a repository keeps its files."""
+    from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder
+    from lakesweep.collector.run_files import RunId
+    from lakesweep.report.html.beside import RunPlace
+
+    return RunPlace(store, RunFolder(RunId(run_id)), LATEST_WHAT_IF)
+
+
+@dataclass(frozen=True, slots=True)
+class PageSums:
+    """What a page tells besides the record, where it is known."""
+
+    summary: RunSummary | None = None
+    what_if: WhatIf | None = None
+
+    @classmethod
+    def read(cls, place: RunPlace) -> PageSums:
+        """The sums of a run, and the last answer to what-if."""
+        return cls(place.summary(), place.last_what_if())
+
+
+def write_pages(output: OutputSettings, record: RunRecord, place: RunPlace | None) -> None:
+    """The page beside the record, `--report` and `--plot`. What can't be written is said; the run's result stays."""
+    from lakesweep.report.html.beside import tried, write_page
+
+    if place is not None:
+        write_page(place, record)
+    if output.report is not None or output.plot is not None:
+        sums = PageSums.read(place) if place is not None and record.run_id else PageSums()
+        for one in (replace(output, plot=None), replace(output, report=None)):
+            tried("A page or plot is missing", partial(write_files, one, record, sums))
+
+
+def write_files(output: OutputSettings, record: RunRecord, sums: PageSums) -> None:
+    """`--report` and `--plot`.
+
+    Raises:
+        ConfigError: a file can't be written.
+    """
+    if output.report is not None:
+        from lakesweep.report.html.page import run_page
+
+        write_to(output.report, run_page(record, sums.summary, sums.what_if).encode())
+    if output.plot is not None:
+        from lakesweep.report.html.plot import as_png, plot, plot_kind
+
+        svg = plot(record, sums.summary, sums.what_if)
+        write_to(output.plot, svg.encode() if plot_kind(output.plot) == "svg" else as_png(svg))
+
+
+def write_to(path: str, data: bytes) -> None:
+    """Write a file of the user's.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    try:
+        Path(path).write_bytes(data)
+    except OSError as error:
+        raise ConfigError(f"{path} can't be written: {error}.", kind="not-written") from error
