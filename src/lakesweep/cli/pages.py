@@ -11,6 +11,7 @@ from lakesweep.errors import ConfigError
 
 if TYPE_CHECKING:
     from lakesweep.collector.record import RunRecord
+    from lakesweep.collector.resources import Resources
     from lakesweep.domain.run_summary import RunSummary
     from lakesweep.domain.what_if import WhatIf
     from lakesweep.report.html.beside import RunPlace
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("PageSums", "check_page_files", "lakefs_place", "write_files", "write_pages", "write_to"),
+    *("PageSums", "check_page_files", "lakefs_place", "nessie_place"),
+    *("write_files", "write_pages", "write_to"),
 ]
 
 
@@ -43,6 +45,20 @@ def lakefs_place(store: ObjectStore, run_id: str) -> RunPlace:
     from lakesweep.report.html.beside import RunPlace
 
     return RunPlace(store, RunFolder(RunId(run_id)), LATEST_WHAT_IF)
+
+
+def nessie_place(resources: Resources, live_set_id: str) -> RunPlace | None:
+    """Where runs on a live set keep their files; None where this one has written no record there.
+
+    Until it has, nobody knows whether the work location lies below a table.
+    """
+    from lakesweep.collector.nessie.set_files import SetFolder
+    from lakesweep.domain.live_sets import LiveSetId
+    from lakesweep.report.html.beside import RunPlace
+
+    if resources.phases.saved_record is None:
+        return None
+    return RunPlace(resources.store, SetFolder(LiveSetId(live_set_id)))
 
 
 @dataclass(frozen=True, slots=True)

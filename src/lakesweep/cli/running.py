@@ -45,7 +45,7 @@ class PendingRun:
     flow: str = ""
     mark_id: str = ""
     phases: Phases | None = None
-    place_of: Callable[[str], RunPlace] | None = None  # by run id, once the store is known
+    place_of: Callable[[str], RunPlace | None] | None = None  # by run id, once the store is known
     not_done: str = (
         "Nothing more was done after it, and `lakesweep runs show` says how far the run came."
     )

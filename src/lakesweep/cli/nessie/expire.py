@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.nessie.catalog_client import reverifying_client
@@ -12,6 +13,7 @@ from lakesweep.cli.nessie.live_sets import chosen_database, named_live_set, open
 from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, REVERIFYING, nessie_command
 from lakesweep.cli.nessie.requests import expire_request
 from lakesweep.cli.nessie.result_lines import sweep_line
+from lakesweep.cli.pages import check_page_files, nessie_place, write_pages
 from lakesweep.cli.render import print_text
 from lakesweep.cli.running import failure_shown, pending_nessie_run, show_record
 from lakesweep.domain.live_sets import LiveSetStatus
@@ -27,7 +29,7 @@ __all__ = ["expire", "expire_and_show", "opened_sweep"]
 
 
 @nessie_command(
-    *LIVE_SETS, "id", "sweep", *DELETION, *REVERIFYING, *LAKE, "metrics", reverifies=True
+    *LIVE_SETS, "id", "sweep", *DELETION, *REVERIFYING, *LAKE, "pages", "metrics", reverifies=True
 )
 def expire(*, options: OptionValues, settings: Settings) -> None:
     """Delete or record garbage (also: sweep).
@@ -55,6 +57,7 @@ def opened_sweep(
     database, live_set_id = chosen_database(options), named_live_set(options)
     request = expire_request(options, live_set_id, defer=defer)
     settings = with_file_access(options, settings, deletes=not defer)
+    check_page_files(settings.output)
     pending = pending_nessie_run(live_set_id)
     with (
         failure_shown(settings.output, pending),
@@ -64,6 +67,7 @@ def opened_sweep(
         opened_context(settings, live_sets, work) as context,
     ):
         pending.phases = context.phases
+        pending.place_of = partial(nessie_place, context.resources)
         if live_sets.get(live_set_id).status is ready:
             # A named Spark starts beside our own reads. A set that may be refused never waits for it.
             context.engine.begin()
@@ -80,6 +84,7 @@ def expire_and_show(
     from lakesweep.collector.nessie.expire import expire as run_expire
 
     record = run_expire(context, request, client)
+    write_pages(output, record, nessie_place(context.resources, request.live_set_id))
     live_set_id, objects = request.live_set_id, record.objects
     if output.output == "json":
         show_record(output, record)

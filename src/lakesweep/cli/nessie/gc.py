@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from lakesweep.cli.nessie.catalog_client import nessie_client
 from lakesweep.cli.nessie.context import (
@@ -17,6 +18,7 @@ from lakesweep.cli.nessie.live_sets import chosen_database, opened_live_sets
 from lakesweep.cli.nessie.mark_live import mark_into, marked_lines
 from lakesweep.cli.nessie.options import DELETION, LAKE, LIVE_SETS, MARK, nessie_command
 from lakesweep.cli.nessie.requests import expire_request, mark_request
+from lakesweep.cli.pages import check_page_files, nessie_place
 from lakesweep.cli.render import print_lines, print_text
 from lakesweep.cli.running import failure_shown, pending_nessie_run
 from lakesweep.domain.live_sets import LiveSetId
@@ -26,7 +28,7 @@ from lakesweep.settings.values import Settings
 __all__ = ["gc"]
 
 
-@nessie_command(*LIVE_SETS, *MARK, "sweep", *DELETION, *LAKE, "metrics")
+@nessie_command(*LIVE_SETS, *MARK, "sweep", *DELETION, *LAKE, "pages", "metrics")
 def gc(*, options: OptionValues, settings: Settings) -> None:
     """Mark and expire in one go.
 
@@ -39,6 +41,7 @@ def gc(*, options: OptionValues, settings: Settings) -> None:
     # What is wrong with it shows before the mark.
     sweeping = expire_request(options, LiveSetId(""), defer=defer, is_in_memory=database is None)
     settings = with_file_access(options, settings, deletes=not defer)
+    check_page_files(settings.output)
     pending = pending_nessie_run()
     with (
         failure_shown(settings.output, pending),
@@ -48,6 +51,9 @@ def gc(*, options: OptionValues, settings: Settings) -> None:
         opened_context(settings, live_sets, work, lasting_location(options)) as context,
     ):
         pending.phases = context.phases
+        if database is not None:
+            # The folder of a run in memory goes before a failure is shown.
+            pending.place_of = partial(nessie_place, context.resources)
         context.engine.begin()
         marked = mark_into(live_sets, client, marking, wanted_id_file(options), context.phases)
         pending.mark_id = marked.live_set_id

@@ -331,3 +331,21 @@ def test_a_database_that_is_away_prints_a_record_too(shell: Any) -> None:
     away = ["--jdbc-url", "jdbc:postgresql://127.0.0.1:9/x", "-l", str(new_live_set_id())]
     record = json.loads(shell("expire", *away, "--output", "json", status=3))
     assert record["mark_id"] == away[-1]
+
+
+def test_a_run_has_its_page_where_the_user_wants_it(
+    shell: Any, asked: Any, words: list[str], tmp_path: Path
+) -> None:
+    """And none in a work location in which it has written no record."""
+    page, plot = tmp_path / "run.html", tmp_path / "run.svg"
+    work = tmp_path / "work"
+    shell(
+        *("expire", *words, "--report", str(page), "--plot", str(plot)),
+        *("--work-location", f"file://{work}"),
+    )
+    assert "expiry of a Nessie catalog" in page.read_text("utf-8")
+    assert "swept to the end" in page.read_text("utf-8")
+    assert plot.read_text("utf-8").startswith("<?xml")
+    assert not work.exists()
+    shell("expire", *words, "--plot", "plot.gif", status=2)
+    assert ".svg or .png" in shell.err
