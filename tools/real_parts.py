@@ -156,7 +156,7 @@ def install_mariadb(part: Part, target: Path) -> None:
 
 
 def install_chromium(part: Part, target: Path) -> None:
-    unpack_packages((part.source,), target, whole=True)
+    unpack_packages(tuple(part.source.split()), target, whole=True)
 
 
 def install_spark_writer(part: Part, target: Path) -> None:

@@ -99,8 +99,8 @@ MARIADB = Part(
 CHROMIUM = Part(
     "chromium",
     "as packaged by the distribution",
-    "chromium-headless-shell",
-    ("usr/lib/chromium/chromium-headless-shell",),
+    "chromium-headless-shell chromium-common",
+    ("usr/lib/chromium/chromium-headless-shell", "usr/lib/chromium/icudtl.dat"),
     folder_version="packaged",
 )
 # What looks for pages that some people can't use.

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from lakesweep.domain.durations import format_time
-from lakesweep.progress import human_bytes, human_seconds
+from lakesweep.progress import human_bytes, human_count, human_seconds
 from lakesweep.secrets import known_secrets
 from lakesweep.web.admission import site_of
 from lakesweep.web.commands import Command
@@ -57,6 +57,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["size"] = human_bytes
+    environment.filters["objects"] = lambda number: human_count(number, "objects")
     environment.filters["count"] = lambda number: f"{number:,}"
     environment.filters["seconds"] = human_seconds
     environment.filters["time"] = whole_seconds

@@ -22,7 +22,7 @@ def marked_run(browser: Browser, repo: str) -> tuple[str, str]:
     page = started(browser, f"/r/{repo}/runs", {"what": "all", "flow": "auto"})
     found = re.search(rf'href="(/r/{repo}/runs/[^"]+)"', page)
     assert found, page
-    shown = re.search(r"typed: <code>([0-9a-f]{16})</code>", browser.text(found[1]))
+    shown = re.search(r"the plan's id: <code>([0-9a-f]{16})</code>", browser.text(found[1]))
     assert shown
     return found[1], shown[1]
 

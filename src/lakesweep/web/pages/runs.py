@@ -15,7 +15,7 @@ from lakesweep.collector.lakefs.paths import parse_mark_id
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import ConfigError, LakesweepError, UnsafeToSweepError
 from lakesweep.report.accounts import accounts
 from lakesweep.report.html.page import run_page
 from lakesweep.report.html.style import content_security_policy, page_style
@@ -123,6 +123,15 @@ def _problem(record: RunRecord, plan: Plan | None, typed: str, status: RunStatus
     return ""
 
 
+def _refusal(plan: Plan, max_delete_share: float) -> str:
+    """What a sweep will say of a plan that nobody confirmed; empty where it needs no confirmation."""
+    try:
+        plan.blast_radius.check_confirmed(None, max_delete_share)
+    except UnsafeToSweepError as error:
+        return error.message
+    return ""
+
+
 def _plan_of(opened: OpenRepository, record: RunRecord) -> tuple[Plan | None, str]:
     """The run's plan, and why there is none that can be read."""
     if not record.plan_id or record.flow in (BACKUP, RESTORE):
@@ -155,7 +164,7 @@ def _page(
         share=plan.blast_radius.share if plan else 0.0,
         doubt=doubt,
         problem=problem,
-        limit=caller.settings.collect.max_delete_share,
+        too_large=_refusal(plan, caller.settings.collect.max_delete_share) if plan else "",
         may_sweep=caller.may(Need.SWEEP),
         copies=record.flow in (BACKUP, RESTORE),
     )
