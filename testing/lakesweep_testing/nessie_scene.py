@@ -22,6 +22,7 @@ from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.deferred import delete_deferred
 from lakesweep.collector.nessie.expire import expire
+from lakesweep.collector.nessie.explain import explain_files
 from lakesweep.collector.nessie.identify import Marked, mark_live
 from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
 from lakesweep.collector.phases import Phases
@@ -29,6 +30,7 @@ from lakesweep.collector.record import RunRecord
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.domain.location import Location
+from lakesweep.domain.nessie_explanations import FileExplanations
 from lakesweep.engine.tasks import Engine
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.fake_nessie import FakeNessie, table, view
@@ -110,20 +112,33 @@ class NessieScene:
         *,
         keep_state_at_cutoff: bool = False,
         dropped_grace: timedelta | None = None,
+        at: datetime | None = None,
     ) -> Marked:
-        """Mark what is live now."""
-        now = datetime.now(UTC)
-        pairs = tuple((cutoffs or {}).items())
-        request = MarkRequest(
-            policies=parse_policies(default, pairs, now),
-            reference_time=now,
-            default_policy=default,
-            policy_texts=pairs,
-            keep_state_at_cutoff=keep_state_at_cutoff,
-            dropped_grace=dropped_grace,
-        )
+        """Mark what is live now, or as of some time."""
+        now = at or datetime.now(UTC)
+        request = mark_request(default, cutoffs, now, keep_state_at_cutoff, dropped_grace)
+        self.nessie.date = at
         with self.nessie.client() as client:
-            return mark_live(client, self.live_sets, request, Phases("mark"))
+            marked = mark_live(client, self.live_sets, request, Phases("mark"), lambda: now)
+        self.nessie.date = None
+        return marked
+
+    def explain(
+        self,
+        *uris: str,
+        default: str = "NONE",
+        cutoffs: Mapping[str, str] | None = None,
+        keep_state_at_cutoff: bool = False,
+        dropped_grace: timedelta | None = None,
+        at: datetime | None = None,
+        **request: Any,
+    ) -> FileExplanations:
+        """Explain files now, or as of some time."""
+        now = at or datetime.now(UTC)
+        marking = mark_request(default, cutoffs, now, keep_state_at_cutoff, dropped_grace)
+        sweeping = ExpireRequest(LiveSetId(""), **request)
+        with self.nessie.client() as client:
+            return explain_files(self.context(), client, uris, marking, sweeping)
 
     def expire(
         self, marked: Marked | LiveSetId, *, ask_nessie: bool = False, **request: Any
@@ -158,6 +173,25 @@ class NessieScene:
             work=Location.parse(f"file://{self.work}"),
             phases=Phases("scene"),
         )
+
+
+def mark_request(
+    default: str,
+    cutoffs: Mapping[str, str] | None,
+    now: datetime,
+    keep_state_at_cutoff: bool,
+    dropped_grace: timedelta | None,
+) -> MarkRequest:
+    """A mark as of a time, by policies as users write them."""
+    pairs = tuple((cutoffs or {}).items())
+    return MarkRequest(
+        policies=parse_policies(default, pairs, now),
+        reference_time=now,
+        default_policy=default,
+        policy_texts=pairs,
+        keep_state_at_cutoff=keep_state_at_cutoff,
+        dropped_grace=dropped_grace,
+    )
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ __all__ = ["explain"]
 _Objects = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[OBJECT]...",
+        metavar="OBJECT",
         help="An address (data/…), a path of the default branch, PATH@REF, or lakefs://repo/ref/path.",
     ),
 ]

@@ -107,6 +107,7 @@ def _was(found: Explanation) -> str:
 def _deleted(found: Explanation) -> str:
     deletion = found.deletion
     assert deletion is not None
+    assert deletion.at is not None
     at = on_the_day(deletion.at)
     said = (
         f"run {deletion.run_id} deleted it at {at}"

@@ -125,7 +125,7 @@ class Deletion:
     """Which run deleted an object, when, and where copies of it were made before."""
 
     run_id: str
-    at: datetime
+    at: datetime | None = None  # None: nobody knows
     mark_id: str = ""
     copies: tuple[str, ...] = ()
 

@@ -28,12 +28,23 @@ from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
 from lakesweep.errors import CatalogError
 
-__all__ = ["Identified", "default_branch_of", "identify", "in_parallel"]
+__all__ = [
+    *("CatalogHistory", "Identified", "default_branch_of", "identify", "identify_in"),
+    *("in_parallel", "read_catalog"),
+]
 
 logger = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogHistory:
+    """The references of a catalog, and all commits behind them."""
+
+    references: tuple[Reference, ...]
+    history: CommitHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +83,24 @@ def identify(
     Raises:
         CatalogError: the server could not be asked, refused, or its answers can't be the whole truth.
     """
+    catalog = read_catalog(client, parallelism=parallelism, on_progress=on_progress)
+    return identify_in(
+        client,
+        catalog,
+        policies,
+        keep_state_at_cutoff=keep_state_at_cutoff,
+        collect_dropped=collect_dropped,
+        parallelism=parallelism,
+    )
+
+
+def read_catalog(
+    client: NessieClient,
+    *,
+    parallelism: int = 4,
+    on_progress: Callable[[int], object] | None = None,
+) -> CatalogHistory:
+    """Read every reference and all commits behind them."""
     config = client.config()
     references = client.references()
     default = default_branch_of(client, config, references)
@@ -85,7 +114,20 @@ def identify(
 
     for _ in in_parallel(read_fork, (r for r in references if r is not default), parallelism):
         pass
+    return CatalogHistory(tuple(references), history)
 
+
+def identify_in(
+    client: NessieClient,
+    catalog: CatalogHistory,
+    policies: CutoffPolicies,
+    *,
+    keep_state_at_cutoff: bool = False,
+    collect_dropped: CollectDropped | None = None,
+    parallelism: int = 4,
+) -> Identified:
+    """Find all live contents of a catalog whose commits were read; the server is asked for full states alone."""
+    references, history = catalog.references, catalog.history
     heads = [
         (number, policy)
         for reference in references

@@ -13,6 +13,7 @@ from lakesweep.cli.nessie.deferred_deletes import deferred_deletes
 from lakesweep.cli.nessie.delete import delete
 from lakesweep.cli.nessie.dropped import dropped
 from lakesweep.cli.nessie.expire import expire
+from lakesweep.cli.nessie.explain import explain
 from lakesweep.cli.nessie.gc import gc
 from lakesweep.cli.nessie.list_deferred import list_deferred
 from lakesweep.cli.nessie.list_sets import list_sets
@@ -77,6 +78,7 @@ _add(show, "show")
 _add(list_deferred, "list-deferred")
 _add(deferred_deletes, "deferred-deletes")
 _add(dropped, "dropped")
+_add(explain, "explain")
 _add(delete, "delete")
 _add(create_sql_schema, "create-sql-schema")
 _add(show_sql_create_schema_script, "show-sql-create-schema-script")

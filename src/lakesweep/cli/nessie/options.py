@@ -8,11 +8,12 @@ def show(*, options: OptionValues, settings: Settings) -> None:
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -54,6 +55,8 @@ Version = Annotated[
 def nessie_command(*wanted: str, reverifies: bool = False) -> Callable[[Command], Command]:
     """Give a command the options of these names and groups: Nessie's own as `options`, shared ones in `settings`.
 
+    Further parameters of the command are arguments of its own, and come before all options.
+
     Args:
         reverifies: Nessie is asked for what is live now, where the mark found it unless `--uri` says otherwise.
     """
@@ -62,15 +65,28 @@ def nessie_command(*wanted: str, reverifies: bool = False) -> Callable[[Command]
     shown = [_reverifying(o) if o.name == "uri" and reverifies else o for o in chosen]
 
     def decorate(command: Command) -> Command:
+        hints = get_type_hints(command, include_extras=True)
+        arguments = [
+            parameter(name, hints[name])
+            for name in inspect.signature(command).parameters
+            if name not in ("options", "settings")
+        ]
+        names = [argument.name for argument in arguments]
+
         @functools.wraps(command)
         def run(*, settings: object, version: bool, **flags: object) -> None:
             current_run().catalog = NESSIE
             refuse_misspelt_variables(os.environ)
+            own = {name: flags.pop(name) for name in names}
             options = OptionValues(chosen, flags, os.environ)
             _ = options.zone  # a wrong one is an error, whether times are shown or not
-            command(options=options, settings=settings)
+            command(**own, options=options, settings=settings)
 
-        own = [parameter("version", Version, default=False), parameter("settings", object)]
+        own = [
+            *arguments,
+            parameter("version", Version, default=False),
+            parameter("settings", object),
+        ]
         return with_settings("output", *shared)(
             with_parameters(run, [*map(option_parameter, shown), *own])
         )

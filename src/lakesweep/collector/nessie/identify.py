@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.dropped import CollectDropped
-from lakesweep.catalogs.nessie.identify import identify
+from lakesweep.catalogs.nessie.identify import Identified, identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.nessie.clocks import assert_nessie_agrees
 from lakesweep.collector.nessie.requests import MarkRequest
@@ -65,7 +65,7 @@ def mark_live(
                 client,
                 request.policies,
                 keep_state_at_cutoff=request.keep_state_at_cutoff,
-                collect_dropped=_collect_dropped(request, created),
+                collect_dropped=collect_dropped(request, created),
                 parallelism=request.parallelism,
                 on_progress=phases.advance,
             )
@@ -75,20 +75,8 @@ def mark_live(
                 f"{found.commits_read} commits read, {found.commits_live} live in "
                 f"{found.references_walked} references, {stored} contents"
             )
-        facts = MarkFacts(
-            catalog_uri=client.uri,
-            reference_time=request.reference_time,
-            default_policy=request.default_policy,
-            policies=request.policy_texts,
-            keep_state_at_cutoff=request.keep_state_at_cutoff,
-            heads=found.heads,
-            others=found.others,
-            dropped=found.dropped,
-            head_contents=HeadContents.of(found.head_locations),
-            dropped_grace=request.dropped_grace,
-        )
         finished = clock()
-        live_sets.finish_identify(live_set_id, finished, facts)
+        live_sets.finish_identify(live_set_id, finished, facts_of(client, request, found))
     except BaseException as error:
         save_failure(live_sets.fail_identify, live_set_id, clock(), said_of(error))
         raise
@@ -104,7 +92,24 @@ def mark_live(
     )
 
 
-def _collect_dropped(request: MarkRequest, created: datetime) -> CollectDropped | None:
+def facts_of(client: NessieClient, request: MarkRequest, found: Identified) -> MarkFacts:
+    """What is stored with a live set beside its contents."""
+    return MarkFacts(
+        catalog_uri=client.uri,
+        reference_time=request.reference_time,
+        default_policy=request.default_policy,
+        policies=request.policy_texts,
+        keep_state_at_cutoff=request.keep_state_at_cutoff,
+        heads=found.heads,
+        others=found.others,
+        dropped=found.dropped,
+        head_contents=HeadContents.of(found.head_locations),
+        dropped_grace=request.dropped_grace,
+    )
+
+
+def collect_dropped(request: MarkRequest, created: datetime) -> CollectDropped | None:
+    """Which dropped tables a mark that began then collects; None for none of them."""
     if request.dropped_grace is None:
         return None
     # A reference time that lies ahead must not make tables look as if they had been gone for longer.
