@@ -13,8 +13,8 @@ from lakesweep.domain.durations import format_duration, format_time, parse_durat
 from lakesweep.errors import ConfigError
 
 __all__ = [
-    *("COUNT", "DURATION", "ID", "MARK", "PAIRS", "PERCENT", "SECONDS", "SWITCH", "TEXT", "TIME"),
-    *("WORDS", "Kind", "choice", "split_pairs"),
+    *("COUNT", "DURATION", "ID", "MARK", "MONEY", "PAIRS", "PERCENT", "SECONDS", "SWITCH", "TEXT"),
+    *("TIME", "WORDS", "Kind", "choice", "split_pairs"),
 ]
 
 _YES_NO = {"true": True, "1": True, "yes": True, "on": True}
@@ -92,6 +92,13 @@ def _percent(raw: object) -> float:
     return number
 
 
+def _money(raw: object) -> float:
+    text = str(raw).strip()
+    if re.fullmatch(r"\d{1,12}(\.\d{1,12})?", text, re.ASCII):
+        return float(text)
+    raise ConfigError(f"{raw!r} is not a price such as 0.023.", kind="bad-number")
+
+
 def _duration(raw: object) -> timedelta:
     return parse_duration(_text(raw))
 
@@ -155,6 +162,7 @@ MARK = Kind("ID", _mark)
 SWITCH = Kind("", _switch, empty=False, is_switch=True)
 COUNT = Kind("N", _count)
 PERCENT = Kind("PCT", _percent, lambda value: f"{value:g}")
+MONEY = Kind("MONEY", _money, lambda value: f"{value:g}")
 DURATION = Kind("DURATION", _duration, lambda value: format_duration(cast(timedelta, value)))
 SECONDS = Kind("DURATION", _seconds, lambda value: format_duration(cast(timedelta, value)))
 TIME = Kind("TIME", _time, lambda value: format_time(cast(datetime, value)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from lakesweep.settings.kinds import COUNT, DURATION, TEXT, choice
+from lakesweep.settings.kinds import COUNT, DURATION, MONEY, TEXT, choice
 from lakesweep.settings.nessie_kinds import (
     INSTANT,
     LIVE_SET,
@@ -252,6 +252,7 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         "May be repeated; works on the command line only.",
         metavar="CONTENT_ID",
     ),
+    _ours("price", MONEY, "Money for a GB (2^30 bytes) and month, for example 0.023."),
     *(replace(o, prefix="" if o.command_line_only else OUR_PREFIX) for o in GUARDS),
     _ours(
         "work_location",

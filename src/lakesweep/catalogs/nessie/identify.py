@@ -24,13 +24,13 @@ from lakesweep.catalogs.nessie.history import (
 from lakesweep.catalogs.nessie.live_contents import LiveReferences, States, other_contents
 from lakesweep.catalogs.nessie.liveness import find_live_commits
 from lakesweep.catalogs.nessie.values import CatalogConfig, Reference
-from lakesweep.domain.cutoff_policies import CutoffPolicies
+from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy
 from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
 from lakesweep.errors import CatalogError
 
 __all__ = [
-    *("CatalogHistory", "Identified", "default_branch_of", "identify", "identify_in"),
-    *("in_parallel", "read_catalog"),
+    *("CatalogHistory", "Identified", "default_branch_of", "heads_with_policies", "identify"),
+    *("identify_in", "in_parallel", "read_catalog", "read_states"),
 ]
 
 logger = logging.getLogger(__name__)
@@ -128,19 +128,10 @@ def identify_in(
 ) -> Identified:
     """Find all live contents of a catalog whose commits were read; the server is asked for full states alone."""
     references, history = catalog.references, catalog.history
-    heads = [
-        (number, policy)
-        for reference in references
-        if (number := history.number_of(reference.hash)) is not None
-        for policy in policies.policies_for(reference.name)
-    ]
+    heads = heads_with_policies(history, references, policies)
     live = find_live_commits(history, heads, keep_state_at_cutoff=keep_state_at_cutoff)
 
-    def read_state(number: int) -> tuple[int, States]:
-        contents = client.entries(history.hashes[number])
-        return number, tuple(history.intern(content) for content in contents)
-
-    states = dict(in_parallel(read_state, sorted(live.states), parallelism))
+    states = read_states(client, history, live.states, parallelism)
     logger.info(
         "nessie %s: %d references, %d commits of which %d are live, %d full states",
         *(client.uri, len(references), len(history), len(live), len(states)),
@@ -155,6 +146,30 @@ def identify_in(
         commits_live=len(live),
         references_walked=len(references),
     )
+
+
+def heads_with_policies(
+    history: CommitHistory, references: Iterable[Reference], policies: CutoffPolicies
+) -> list[tuple[int, CutoffPolicy]]:
+    """The commit that each reference points at, with each policy that holds for it; a reference without commits has none."""
+    return [
+        (number, policy)
+        for reference in references
+        if (number := history.number_of(reference.hash)) is not None
+        for policy in policies.policies_for(reference.name)
+    ]
+
+
+def read_states(
+    client: NessieClient, history: CommitHistory, commits: Iterable[int], parallelism: int
+) -> dict[int, States]:
+    """All contents as they are at each of these commits."""
+
+    def read_state(number: int) -> tuple[int, States]:
+        contents = client.entries(history.hashes[number])
+        return number, tuple(history.intern(content) for content in contents)
+
+    return dict(in_parallel(read_state, sorted(commits), parallelism))
 
 
 def default_branch_of(

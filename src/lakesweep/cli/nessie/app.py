@@ -23,6 +23,7 @@ from lakesweep.cli.nessie.picocli import NessieCommand, NessieGroup
 from lakesweep.cli.nessie.show import show
 from lakesweep.cli.nessie.show_licenses import show_licenses
 from lakesweep.cli.nessie.show_sql_create_schema_script import show_sql_create_schema_script
+from lakesweep.cli.nessie.what_if import what_if
 from lakesweep.cli.options import EXIT_STATUSES
 
 __all__ = ["nessie_app"]
@@ -79,6 +80,7 @@ _add(list_deferred, "list-deferred")
 _add(deferred_deletes, "deferred-deletes")
 _add(dropped, "dropped")
 _add(explain, "explain")
+_add(what_if, "what-if")
 _add(delete, "delete")
 _add(create_sql_schema, "create-sql-schema")
 _add(show_sql_create_schema_script, "show-sql-create-schema-script")

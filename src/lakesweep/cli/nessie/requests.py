@@ -14,8 +14,9 @@ from lakesweep.settings.resolve import errors_naming
 
 if TYPE_CHECKING:
     from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
+    from lakesweep.collector.nessie.what_if import CutoffsRequest
 
-__all__ = ["expire_request", "mark_request"]
+__all__ = ["cutoffs_request", "expire_request", "mark_request"]
 
 
 def mark_request(options: OptionValues, *, collects_dropped: bool | None = None) -> MarkRequest:
@@ -39,6 +40,25 @@ def mark_request(options: OptionValues, *, collects_dropped: bool | None = None)
         policy_texts=texts,
         keep_state_at_cutoff=options["keep_state_at_cutoff"],
         dropped_grace=_dropped_grace(options, collects_dropped),
+        parallelism=options["identify_parallelism"],
+    )
+
+
+def cutoffs_request(options: OptionValues, days: tuple[int, ...]) -> CutoffsRequest:
+    """What the options ask of a what-if that shows these days."""
+    from lakesweep.collector.nessie.what_if import CutoffsRequest
+
+    reference_time = options["cutoff_ref_time"] or datetime.now(UTC)
+    with errors_naming(options.where("cutoff")):
+        policies = parse_policies("NONE", tuple(options["cutoff"].items()), reference_time)
+    return CutoffsRequest(
+        policies=policies,
+        reference_time=reference_time,
+        keep_state_at_cutoff=options["keep_state_at_cutoff"],
+        keep_all_snapshots=options["keep_all_snapshots"],
+        grace=options["grace"],
+        days=days,
+        price=options["price"],
         parallelism=options["identify_parallelism"],
     )
 

@@ -1,0 +1,123 @@
+"""`nessie what-if`: what a cut-off of any number of days would free, by table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesweep.domain.what_if import WhatIf
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
+
+NOW = datetime.now(UTC)
+Ask = Callable[..., WhatIf]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NessieScene]:
+    """Orders were overwritten 20 and 10 days ago, and a table was dropped 5 days ago; no Spark."""
+    engine = InProcessEngine()
+    monkeypatch.setattr("lakesweep.cli.nessie.context.start_engine", lambda *words: engine)
+    with NessieScene(tmp_path, engine=engine) as made:
+        made.written_at = NOW - timedelta(days=60)
+        at(made, 30)
+        orders = made.table("orders")
+        orders.append("a.parquet")
+        at(made, 20)
+        orders.commit(orders.iceberg.overwrite("b.parquet"))
+        at(made, 10)
+        orders.commit(orders.iceberg.overwrite("c.parquet"))
+        gone = made.table("gone")
+        gone.append("old.parquet")
+        at(made, 8)
+        gone.commit(gone.iceberg.overwrite("new.parquet"))
+        at(made, 5)
+        gone.drop()
+        orders.iceberg.write_orphan("nobody's.parquet")
+        yield made
+
+
+def at(scene: NessieScene, days_ago: float) -> None:
+    scene.nessie.now = NOW - timedelta(days=days_ago, hours=-1)
+
+
+@pytest.fixture
+def ask(shell: Any, scene: NessieScene, tmp_path: Path) -> Ask:
+    words = ["what-if", "-u", scene.nessie.uri, "--work-location", f"file://{tmp_path}/work"]
+    return lambda *more: WhatIf.from_json(shell(*words, *more, "--output", "json"))
+
+
+def freed(what_if: WhatIf, table: str, days: int) -> int:
+    return next(g.curve for g in what_if.groups if g.name == table).at(days).objects
+
+
+def test_each_day_frees_what_no_commit_since_has(ask: Ask) -> None:
+    """A state is kept while the commit that put it is: the first file by 30 days, the second by 20, the third always."""
+    answer = ask()
+    counts = [freed(answer, "orders", days) for days in (0, 19, 20, 29, 30, 365)]
+    assert counts[0] == counts[1] > counts[2] == counts[3] > counts[4] == counts[5] == 0
+
+
+def test_files_of_a_table_that_a_cutoff_drops_stay(ask: Ask) -> None:
+    """A shorter cut-off frees nothing of it, a longer one its older files, and a still longer one keeps those as well."""
+    answer = ask()
+    counts = [freed(answer, "gone", days) for days in (4, 7, 8, 9, 10)]
+    # An overwrite leaves a metadata file, a list and a manifest that no commit ever had.
+    assert counts == [0, 0, 7, 7, 3]
+
+
+def test_what_nothing_refers_to_goes_with_every_cutoff(ask: Ask) -> None:
+    """It is no part of the curve: one orphan, and what two overwrites of the live table left."""
+    assert ask().unreferenced.objects == 1 + 2 * 3
+    assert ask("--grace", "90d").unreferenced.objects == 0
+
+
+def test_references_with_a_cutoff_of_their_own_keep_it(ask: Ask) -> None:
+    """Only the default is varied."""
+    answer = ask("--cutoff", "main=NONE")
+    assert {point.objects for point in answer.curve.points} == {0}
+
+
+def test_money_and_tables_are_shown(shell: Any, scene: NessieScene, tmp_path: Path) -> None:
+    """As text, for a person."""
+    words = ["what-if", "-u", scene.nessie.uri, "--work-location", f"file://{tmp_path}/work"]
+    text = shell(*words, "--price", "0.023")
+    assert "money a month" in text
+    assert "Of it, by table:" in text
+    assert "Goes whatever the days, in no content: 7 objects" in text
+
+
+def test_days_whose_commits_need_a_lost_file_have_no_answer(ask: Ask, scene: NessieScene) -> None:
+    """A mark with such a cut-off would refuse; shorter ones are answered all the same."""
+    complete = ask()
+    lost = scene.tables[0].states[0].metadata_location
+    Path(lost.removeprefix("file://")).unlink()
+    answer = ask()
+    assert "30 days and more there is no answer" in answer.notes[0]
+    assert max(point.days for point in answer.curve.points) < 30
+    # The lost file itself is freed no more.
+    assert answer.freed(9).objects == complete.freed(9).objects - 1
+
+
+def test_a_lost_file_of_a_head_is_refused(shell: Any, scene: NessieScene, tmp_path: Path) -> None:
+    """What a live table has is not known then, and no figure would be true."""
+    lost = scene.tables[0].states[-1].metadata_location
+    Path(lost.removeprefix("file://")).unlink()
+    words = ["what-if", "-u", scene.nessie.uri, "--work-location", f"file://{tmp_path}/work"]
+    shell(*words, status=4)
+    assert lost in shell.err
+
+
+def test_nothing_is_stored(ask: Ask, scene: NessieScene, tmp_path: Path) -> None:
+    """No live set, no listing, and Nessie is only asked."""
+    before, heads = scene.files(), scene.nessie.heads()
+    assert json.dumps(ask().as_json())
+    assert scene.files() == before
+    assert scene.nessie.heads() == heads
+    work = tmp_path / "work"
+    assert not work.exists() or not [path for path in work.rglob("*") if path.is_file()]
