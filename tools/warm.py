@@ -14,8 +14,8 @@ from lakesweep.errors import LakesweepError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.ranges import (
+    open_range,
     read_range_addresses,
-    read_range_entries,
     read_range_hashes,
     write_ranges,
 )
@@ -57,8 +57,7 @@ def compile_by_use() -> None:
     for written in write_ranges(sample_records(1000)):
         read_range_hashes(written.data, expected_count=written.count)
         read_range_addresses(written.data, expected_count=written.count)
-        for _ in read_range_entries(written.data):
-            pass
+        open_range(written.data).records()
 
 
 def sample_records(count: int) -> Iterator[tuple[bytes, bytes]]:

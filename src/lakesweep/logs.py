@@ -1,45 +1,25 @@
-"""Log lines for people or machines: ids first, secrets never.
-
-with log_ids(repo="example-repo", run="g4k…"):
-    logger.info("listed %d objects", count)     →  repo#example-repo run#g4k… listed 12 objects
-"""
+"""Log lines for people or machines, without secrets."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
 from lakesweep.secrets import SecretMask, known_secrets
 
-__all__ = ["LogFormat", "configure_logging", "log_ids"]
+__all__ = ["LogFormat", "configure_logging"]
 
 LogFormat = Literal["text", "json"]
-
-_ids: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("lakesweep_log_ids", default=())
 
 # Libraries that say at INFO what we say better, or that would log requests with their headers at DEBUG.
 _TALKATIVE = ("py4j", "botocore", "urllib3", "httpx", "httpcore", "numba", "asyncio", "pyspark")
 
 
-@contextmanager
-def log_ids(**ids: str) -> Iterator[None]:
-    """Begin every log line inside with these ids, after those that are set already."""
-    outer = tuple(pair for pair in _ids.get() if pair[0] not in ids)
-    token = _ids.set(outer + tuple(ids.items()))
-    try:
-        yield
-    finally:
-        _ids.reset(token)
-
-
 class TextFormatter(logging.Formatter):
-    """`12:00:01 INFO repo#example-repo run#… message`, in UTC; the whole line is masked, tracebacks too."""
+    """`12:00:01Z info message`, in UTC; the whole line is masked, tracebacks too."""
 
     def __init__(self, mask: SecretMask) -> None:
         super().__init__()
@@ -47,15 +27,14 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%SZ")
-        ids = "".join(f"{kind}#{value} " for kind, value in _ids.get())
-        line = f"{time} {record.levelname.lower()} {ids}{record.getMessage()}"
+        line = f"{time} {record.levelname.lower()} {record.getMessage()}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return self._mask.mask(line)
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, with the ids as fields of their own."""
+    """One JSON object a line."""
 
     def __init__(self, mask: SecretMask) -> None:
         super().__init__()
@@ -66,7 +45,6 @@ class JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            **dict(_ids.get()),
             "message": record.getMessage(),
         }
         if record.exc_info:

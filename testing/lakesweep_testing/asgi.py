@@ -16,10 +16,10 @@ from botocore.credentials import Credentials as BotoCredentials
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.kv.interface import KeyValueStore
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import LakeSettings
 from lakesweep_testing.lakes import ANYWHERE, SetClock, make_key_file
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 KEY_ID, SECRET = "AKIATESTER", "tester-secret"
 _URL = "http://lake.test"

@@ -15,11 +15,11 @@ from lakesweep.formats.ranges import read_range_addresses
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import PAGE_ROWS, KeyValueStore, Row
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.sealing import create_key_file
 from lakesweep.lake.values import LakeSettings, Repository
 from lakesweep.storage import ObjectStore
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""Log lines begin with the ids they concern, for people and for machines."""
+"""Log lines for people and for machines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lakesweep.logs import configure_logging, log_ids
+from lakesweep.logs import configure_logging
 from lakesweep.secrets import SecretMask
 
 
@@ -24,32 +24,26 @@ def restored_logging() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("restored_logging")
-def test_text_lines_begin_with_ids_in_the_order_they_were_set() -> None:
-    """repo first, then run; an inner value takes the outer one's place."""
+def test_text_lines_have_time_level_and_message() -> None:
+    """In this order; the level in lower case."""
     out = io.StringIO()
     configure_logging("info", "text", mask=SecretMask(), stream=out)
-    with log_ids(repo="lake"), log_ids(run="g1"):
-        logging.getLogger("x").info("listed %d objects", 3)
-        with log_ids(repo="other"):
-            logging.getLogger("x").info("inside")
-    logging.getLogger("x").info("outside")
-    lines = [line.split(" ", 2)[2] for line in out.getvalue().splitlines()]
-    assert lines == ["repo#lake run#g1 listed 3 objects", "run#g1 repo#other inside", "outside"]
+    logging.getLogger("x").info("listed %d objects", 3)
+    (line,) = out.getvalue().splitlines()
+    assert line.split(" ", 1)[1] == "info listed 3 objects"
 
 
 @pytest.mark.usefixtures("restored_logging")
-def test_json_lines_carry_ids_as_fields() -> None:
+def test_json_lines_are_objects() -> None:
     """One object a line, exceptions included."""
     out = io.StringIO()
     configure_logging("info", "json", mask=SecretMask(["hush-hush"]), stream=out)
-    with log_ids(repo="lake"):
-        try:
-            raise ValueError("hush-hush")
-        except ValueError:
-            logging.getLogger("x").exception("failed with hush-hush")
+    try:
+        raise ValueError("hush-hush")
+    except ValueError:
+        logging.getLogger("x").exception("failed with hush-hush")
     (line,) = out.getvalue().splitlines()
     fields = json.loads(line)
-    assert fields["repo"] == "lake"
     assert fields["level"] == "error"
     assert fields["message"] == "failed with ***"
     assert "ValueError: ***" in fields["error"]

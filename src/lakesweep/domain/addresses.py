@@ -23,7 +23,6 @@ __all__ = [
     "candidate_pattern",
     "classify_key",
     "is_candidate",
-    "slice_of",
 ]
 
 # An xid is 96 bits in 20 characters of base32hex, so the last character holds one bit: 0 or g.
@@ -81,7 +80,6 @@ _DATA_CANDIDATE = re.compile(DATA_CANDIDATE_PATTERN)
 _ROOT_CANDIDATE = re.compile(ROOT_CANDIDATE_PATTERN)
 _FOREIGN_REPOSITORY = re.compile(FOREIGN_REPOSITORY_PATTERN)
 _PROTECTED = tuple((reason, re.compile(pattern)) for reason, pattern in PROTECTED_PATTERNS)
-_SLICE = re.compile(SLICE_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +121,3 @@ def is_candidate(key: str, *, root_names: bool = False) -> bool:
     if _DATA_CANDIDATE.fullmatch(key):
         return True
     return root_names and _ROOT_CANDIDATE.fullmatch(key) is not None
-
-
-def slice_of(key: str) -> str | None:
-    """The slice that a data object lies in; None for objects at the root and for anything that is no candidate."""
-    if not is_candidate(key):
-        return None
-    return key.rsplit("/", 2)[1]

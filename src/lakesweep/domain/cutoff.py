@@ -10,7 +10,6 @@ from lakesweep.errors import ConfigError, UnsafeToSweepError
 
 __all__ = [
     "SAFETY_FULL",
-    "SAFETY_NONE",
     "Cutoff",
     "SafetyMargins",
     "assert_clocks_agree",
@@ -52,12 +51,6 @@ class SafetyMargins:
 
 SAFETY_FULL = SafetyMargins(
     least_age=timedelta(hours=24),
-    clock_skew=timedelta(minutes=10),
-    delete_not_after=timedelta(minutes=10),
-)
-# For tests on one machine with one clock, where nobody else writes.
-SAFETY_NONE = SafetyMargins(
-    least_age=timedelta(0),
     clock_skew=timedelta(minutes=10),
     delete_not_after=timedelta(minutes=10),
 )

@@ -12,7 +12,6 @@ from typing import NewType
 from lakesweep.domain.deferred_files import LONGEST_URI_PART, DeferredFile, deferred_file
 from lakesweep.domain.mark_facts import MarkFacts
 from lakesweep.domain.nessie_contents import (
-    NO_SNAPSHOT,
     ContentKind,
     ContentReference,
     DroppedTable,
@@ -25,7 +24,6 @@ from lakesweep.errors import ConfigError
 __all__ = [
     "LONGEST_ERROR_MESSAGE",
     "LONGEST_URI_PART",
-    "NO_SNAPSHOT",
     "ContentKind",
     "ContentReference",
     "DeferredFile",

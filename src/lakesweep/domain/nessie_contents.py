@@ -10,7 +10,6 @@ from enum import StrEnum
 from lakesweep.errors import FormatError
 
 __all__ = [
-    "NO_SNAPSHOT",
     "ContentKind",
     "ContentReference",
     "DroppedTable",
@@ -18,9 +17,6 @@ __all__ = [
     "decode_content_key",
     "encode_content_key",
 ]
-
-# The snapshot id of a table that has none yet.
-NO_SNAPSHOT = -1
 
 # Stands for a dot inside an element, since a plain dot parts the elements.
 _DOT_STAND_IN = "\x1d"

@@ -5,8 +5,6 @@ Spark then shuffles a few thousand cells where it would have shuffled millions o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -151,17 +149,3 @@ def _cells(
 def flush_threshold(partitions: int, bytes_per_row: int) -> int:
     """How many rows a task may gather before it must emit cells, so that none grows past MAX_CELL_BYTES."""
     return max(10_000, partitions * MAX_CELL_BYTES // bytes_per_row // 2)
-
-
-def hash_chunks(chunks: Iterator[Hashes], at_least: int) -> Iterator[Hashes]:
-    """Gather small arrays of hashes into larger ones before they are packed."""
-    waiting: list[Hashes] = []
-    rows = 0
-    for chunk in chunks:
-        waiting.append(chunk)
-        rows += len(chunk)
-        if rows >= at_least:
-            yield np.concatenate(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield np.concatenate(waiting)

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from lakesweep.domain.file_names import fold
 from lakesweep.errors import FormatError
-from lakesweep.formats.hashing import hash_address, hash_addresses, xxh64
+from lakesweep.formats.hashing import hash_addresses, xxh64
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, byte_at, copy_bytes
 
-__all__ = ["hash_file", "hash_files", "hash_listed_files"]
+__all__ = ["hash_files", "hash_listed_files"]
 
 Ints = npt.NDArray[np.int64]
 Hashes = npt.NDArray[np.uint64]
@@ -29,13 +29,8 @@ _SLASH, _DOT, _PERCENT, _DASH, _UNDERLINE = (ord(sign) for sign in "/.%-_")
 _A, _F, _G, _N, _S, _Z, _0, _9 = (ord(sign) for sign in "afgnsz09")
 
 
-def hash_file(path: str) -> int:
-    """The hash of one file's folded name. A name that can't be folded is a FormatError."""
-    return hash_address(fold(path))
-
-
 def hash_files(paths: pa.Array) -> Hashes:
-    """`hash_file` of a whole column, in order.
+    """The hashes of the folded names of files, in order.
 
     Raises:
         FormatError: a name that can't be folded: it would be lost from the live ones.

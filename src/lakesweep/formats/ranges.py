@@ -14,7 +14,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.entries import Entry
 from lakesweep.formats.entry_scan import FOUND_FIELDS, scan_addresses, scan_hashes
 from lakesweep.formats.range_writer import (
     RangeWriter,
@@ -24,7 +23,6 @@ from lakesweep.formats.range_writer import (
 )
 from lakesweep.formats.sstable import BreakRule, Records, Table, open_table
 from lakesweep.formats.sstable.faults import fault_error
-from lakesweep.formats.values import split_value
 
 __all__ = [
     "ADDRESSES_SCHEMA",
@@ -35,7 +33,6 @@ __all__ = [
     "WrittenRange",
     "open_range",
     "read_range_addresses",
-    "read_range_entries",
     "read_range_hashes",
     "read_range_records",
     "write_range_batches",
@@ -160,13 +157,6 @@ def read_range_addresses(data: bytes, *, expected_count: int | None) -> pa.Recor
 def read_range_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Raw (key, value) pairs of a range, in key order, for merges."""
     return iter(open_range(data).records())
-
-
-def read_range_entries(data: bytes) -> Iterator[tuple[bytes, bytes, Entry]]:
-    """(path, identity, entry) of each object, in path order."""
-    for key, value in open_range(data).records():
-        identity, encoded = split_value(value)
-        yield key, identity, Entry.decode(encoded)
 
 
 def open_typed(data: bytes, kind: bytes, expected_count: int | None, entity: bytes) -> Table:

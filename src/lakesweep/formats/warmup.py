@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakesweep.formats.avro import read_columns
+from lakesweep.formats.avro.reader import read_columns
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses

@@ -29,7 +29,6 @@ class Rank(IntEnum):
     FILE = 3
     SPARK = 4
     ECOSYSTEM = 5
-    DEFAULT = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lakesweep.lake.kv.interface import KeyValueStore, scan
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.kv.sql import open_sql_store
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import (
-    InMemoryLiveSets,
-    LiveSetStore,
-    SchemaStrategy,
-    open_live_sets,
-)
+from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.live_sets import (
     ContentKind,
     ContentReference,

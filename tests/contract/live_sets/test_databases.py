@@ -15,14 +15,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, inspect, text
 
-from lakesweep.catalogs.nessie.live_sets import (
-    DistinctContent,
-    LiveSetStore,
-    SchemaStrategy,
-    open_live_sets,
-    schema_script,
-)
 from lakesweep.catalogs.nessie.live_sets.connecting import make_engine
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy, schema_script
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.catalogs.nessie.live_sets.urls import parse_database_url
 from lakesweep.domain.live_sets import (
     ContentKind,
@@ -205,7 +201,7 @@ def test_longest_values_fit(
 _TOKYO = """
 import sys
 from datetime import UTC, datetime
-from lakesweep.catalogs.nessie.live_sets import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.domain.live_sets import LiveSetId
 url, live_set_id, action = sys.argv[1:]
 at = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import DistinctContent, LiveSetStore
+from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.domain.live_sets import (
-    NO_SNAPSHOT,
     ContentKind,
     ContentReference,
     DeferredFile,
@@ -38,7 +37,7 @@ def test_contents_come_back_as_they_went_in(
 ) -> None:
     """Every field, with dots in keys, text beyond ASCII, views and tables without a snapshot."""
     references = [
-        make_reference("c1", "aa", content_key=("münchen", "a.b", "t"), snapshot_id=NO_SNAPSHOT),
+        make_reference("c1", "aa", content_key=("münchen", "a.b", "t"), snapshot_id=-1),
         make_reference("c1", "bb", metadata_location="s3://lake/日本 %20/😀.json"),
         make_reference("c2", "aa", content_type=ContentKind.ICEBERG_VIEW, snapshot_id=2**63 - 1),
     ]

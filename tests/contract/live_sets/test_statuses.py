@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import LiveSetStore
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus, MarkFacts, new_live_set_id
 from lakesweep.errors import CatalogNotFoundError, ConfigError
 

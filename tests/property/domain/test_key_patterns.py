@@ -17,7 +17,6 @@ from lakesweep.domain.addresses import (
     candidate_pattern,
     classify_key,
     is_candidate,
-    slice_of,
 )
 
 XID_CHARACTERS = "0123456789abcdefghijklmnopqrstuv"
@@ -73,11 +72,9 @@ def test_a_candidate_is_one_of_the_two_shapes_and_never_foreign(key):
     assert is_candidate(key) == data
     assert is_candidate(key, root_names=True) == (data or root) == matches(CANDIDATE_PATTERN, key)
     assert not ((data or root) and matches(FOREIGN_REPOSITORY_PATTERN, key))
-    assert (slice_of(key) is not None) == data
 
 
 @given(xids, xids)
 def test_whatever_ids_a_server_makes_are_candidates(slice_id, object_id):
     """Every xid in every slice."""
     assert is_candidate(f"data/{slice_id}/{object_id}")
-    assert slice_of(f"data/{slice_id}/{object_id}") == slice_id

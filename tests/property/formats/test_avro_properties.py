@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.avro import read_columns, read_header
-from lakesweep.formats.iceberg import Promised, read_manifest, read_manifest_list
+from lakesweep.formats.avro.reader import read_columns
+from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
 from lakesweep_testing.avro_writer import Branch, write_avro
 
 FUZZ_SECONDS = 2.0
@@ -271,7 +271,6 @@ SCHEMA = {
 }
 READERS: list[Callable[[bytes], object]] = [
     lambda data: read_columns(data, ["status", "data_file.file_path"], what="file"),
-    lambda data: read_header(data),
     lambda data: read_manifest(data, "file", Promised()),
     lambda data: read_manifest_list(data, "file"),
 ]

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakesweep.lake.api.app import build_routes
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep_testing.api_requests import (
     REPOSITORY,
     DrawnRequest,
@@ -24,6 +23,7 @@ from lakesweep_testing.api_requests import (
     worst_requests,
 )
 from lakesweep_testing.asgi import AsgiLake
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 pytestmark = pytest.mark.slow
 

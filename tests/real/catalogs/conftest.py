@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import AddressNormaliser, LakeFSClient
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep_testing.servers import MinIOServer, RealLakeFS

@@ -9,22 +9,20 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import (
-    AddressNormaliser,
-    LakeFSClient,
-    ObjectState,
-    distinct_ranges,
-    prepare_all_pages,
-    read_commit_graph,
-    read_uncommitted_list,
-    server_retained_commits,
-)
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.catalogs.lakefs.graph import read_commit_graph
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.catalogs.lakefs.ranges import distinct_ranges
+from lakesweep.catalogs.lakefs.retained import server_retained_commits
+from lakesweep.catalogs.lakefs.uncommitted import prepare_all_pages
+from lakesweep.catalogs.lakefs.values import ObjectState
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.domain.location import Location
 from lakesweep.domain.retention import retained_commits
 from lakesweep.errors import CatalogDeniedError, CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.refs_dump import MANIFEST_KEY
 from lakesweep.storage import StorageOptions, open_store
+from lakesweep_testing.one_by_one import read_uncommitted_list
 from lakesweep_testing.servers import MinIOServer, RealLakeFS
 
 pytestmark = pytest.mark.real

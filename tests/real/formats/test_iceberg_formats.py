@@ -19,12 +19,8 @@ from pyiceberg.table.statistics import StatisticsFile
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from lakesweep.formats.iceberg import (
-    Promised,
-    read_manifest,
-    read_manifest_list,
-    read_table_metadata,
-)
+from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
+from lakesweep.formats.iceberg.metadata import read_table_metadata
 from lakesweep_testing.iceberg_files import (
     ADDED,
     DELETED,

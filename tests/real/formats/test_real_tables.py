@@ -13,14 +13,12 @@ import pytest
 
 from lakesweep.domain.commits import BranchHead, Commit, MetaRangeId, Tag
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.identity import commit_id, entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
 from lakesweep.formats.ranges import (
     BreakRule,
     open_range,
     read_range_addresses,
-    read_range_entries,
     read_range_hashes,
     read_range_records,
     write_ranges,
@@ -28,6 +26,7 @@ from lakesweep.formats.ranges import (
 from lakesweep.formats.refs_dump import RefsDump, read_refs_dump, write_refs_dump
 from lakesweep.formats.sstable import open_table
 from lakesweep.formats.values import join_value
+from lakesweep_testing.one_by_one import hash_address, read_range_entries
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

@@ -11,12 +11,9 @@ import psycopg
 import pymysql
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import (
-    LiveSetStore,
-    SchemaStrategy,
-    open_live_sets,
-    schema_script,
-)
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy, schema_script
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.domain.live_sets import (
     ContentKind,
     ContentReference,

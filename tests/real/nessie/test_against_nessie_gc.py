@@ -13,7 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.collector.nessie.requests import ExpireRequest
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep_testing.catalog_collector import CatalogCollector

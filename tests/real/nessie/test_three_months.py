@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import SchemaStrategy, open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.iceberg_oracle import IcebergOracle
 from lakesweep_testing.iceberg_readers import has_equality_deletes

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from lakesweep.catalogs.lakefs import AddressNormaliser
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions, open_store
 from lakesweep_testing.fake_lakefs import FakeLakeFS

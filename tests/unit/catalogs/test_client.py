@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import LakeFSClient, ObjectState
+from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.transport import api_url
+from lakesweep.catalogs.lakefs.values import ObjectState
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId, HeadMove, Tag, TagId
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import (

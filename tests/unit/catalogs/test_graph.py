@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import GraphSource, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import GraphSource, read_commit_graph
 from lakesweep.domain.commits import (
     BranchHead,
     BranchId,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakesweep.catalogs.nessie.live_sets import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.urls import parse_database_url
 from lakesweep.errors import CatalogError, ConfigError
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from lakesweep.catalogs.lakefs import AddressNormaliser
+from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.domain.location import Location
 from lakesweep.errors import UnsafeToSweepError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakesweep.catalogs.lakefs import committed_key, distinct_ranges, ranges_of_commits
+from lakesweep.catalogs.lakefs.ranges import committed_key, distinct_ranges, ranges_of_commits
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.metaranges import RangeInfo, write_metarange

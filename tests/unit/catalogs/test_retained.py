@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import server_retained_commits
+from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogError, CatalogNotFoundError, UnsafeToSweepError

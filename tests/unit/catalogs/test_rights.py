@@ -8,7 +8,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from lakesweep.catalogs.lakefs import LakeFSClient
+from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogDeniedError
 

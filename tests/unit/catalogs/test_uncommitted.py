@@ -6,11 +6,12 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from lakesweep.catalogs.lakefs import prepare_all_pages, read_uncommitted_list
+from lakesweep.catalogs.lakefs.uncommitted import prepare_all_pages
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, write_uncommitted
 from lakesweep_testing.fake_lakefs import RUN_ID
+from lakesweep_testing.one_by_one import read_uncommitted_list
 
 LOCATION = f"_lakefs/retention/gc/uncommitted/{RUN_ID}/uncommitted/"
 PREPARE = ("POST", "gc/prepare_uncommited")

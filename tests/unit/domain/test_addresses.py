@@ -9,7 +9,6 @@ from lakesweep.domain.addresses import (
     ProtectedReason,
     classify_key,
     is_candidate,
-    slice_of,
 )
 
 SLICE = "gcoca17haabs73f2gtq0"
@@ -100,11 +99,3 @@ def test_an_odd_key_is_protected_whatever_it_looks_like():
     """The listing could not carry it safely, so its text may name another object."""
     shape = classify_key(f"data/{SLICE}/{OBJECT}", is_odd=True)
     assert (shape.kind, shape.reason) == (KeyKind.PROTECTED, ProtectedReason.ODD_KEY)
-
-
-def test_the_slice_of_an_object():
-    """The level above the object, below any shards; objects at the root lie in none."""
-    assert slice_of(f"data/{SLICE}/{OBJECT}") == SLICE
-    assert slice_of(f"data/!ab/c/{SLICE}/{OBJECT}") == SLICE
-    assert slice_of("b0c968736d8f42a2b1c6284835f08226") is None
-    assert slice_of("data/x/y") is None

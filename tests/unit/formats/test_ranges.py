@@ -9,7 +9,6 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
 from lakesweep.formats.ranges import (
@@ -19,13 +18,13 @@ from lakesweep.formats.ranges import (
     Records,
     open_range,
     read_range_addresses,
-    read_range_entries,
     read_range_hashes,
     read_range_records,
     write_range_batches,
     write_ranges,
 )
 from lakesweep.formats.values import join_value
+from lakesweep_testing.one_by_one import hash_address, read_range_entries
 
 AT = datetime(2026, 7, 1, 12, 0, 0, 123456, UTC)
 

@@ -16,9 +16,9 @@ from lakesweep.domain.rules import RetentionRules
 from lakesweep.lake.collection import uncommitted_list
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import Row, scan
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep_testing.lakes import LakeRepo
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 YEAR = 365
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.format_version import FORMAT_VERSION, check_format
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 def test_new_store_is_marked_once() -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.kv.interface import Row
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.uploads.together import SmallUpload
 from lakesweep.lake.values import ObjectStats
 from lakesweep_testing.lakes import LakeRepo
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 @pytest.fixture

@@ -6,20 +6,16 @@ Every object in this list is live. A page lost is data lost, so each way in whic
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.catalogs.lakefs.wire import PrepareUncommittedWire
 from lakesweep.domain.commits import BranchId
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.formats.tables import read_uncommitted
 from lakesweep.storage import ObjectStore
 
-__all__ = ["UncommittedList", "prepare_all_pages", "read_uncommitted_list"]
+__all__ = ["UncommittedList", "prepare_all_pages"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,19 +60,6 @@ def prepare_all_pages(
     """
     pages = _all_pages(client, repository, tries)
     return _found_files(store, repository, normaliser, pages)
-
-
-def read_uncommitted_list(store: ObjectStore, found: UncommittedList) -> Iterator[pa.Table]:
-    """The rows, file by file (`UNCOMMITTED_SCHEMA`); after the last, the number of rows is checked.
-
-    Read it to its end: until then nothing says that the list was whole.
-    """
-    rows = 0
-    for _, data in store.read_many(found.files):
-        table = read_uncommitted(data)
-        rows += table.num_rows
-        yield table
-    found.assert_rows_read(rows)
 
 
 class _BranchWatch:
@@ -167,7 +150,7 @@ def _found_files(
                 kind="location-outside",
             )
         locations.add(relative.rstrip("/") + "/")
-    files = tuple(sorted({key for location in locations for key in _keys(store, location)}))
+    files = tuple(sorted({key for location in locations for key in store.keys(location)}))
     if len(files) < len(with_rows):
         raise UnsafeToSweepError(
             f"The server says that {len(with_rows)} pages of the uncommitted list {run_id} of {repository} have rows, "
@@ -192,10 +175,6 @@ def _found_files(
         "no count of" if rows is None else rows,
     )
     return UncommittedList(run_id, own_location, files, len(pages), rows)
-
-
-def _keys(store: ObjectStore, location: str) -> list[str]:
-    return list(store.keys(location))
 
 
 def _rows_promised(repository: str, pages: list[PrepareUncommittedWire]) -> int | None:

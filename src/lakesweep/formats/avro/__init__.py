@@ -3,8 +3,3 @@
 A file carries the schema it was written with. That schema is compiled once into a short program that passes over the
 bytes of an object and picks out the wanted columns; compiled code runs it, so no object is ever built in Python.
 """
-
-from lakesweep.formats.avro.container import AvroHeader
-from lakesweep.formats.avro.reader import read_columns, read_header
-
-__all__ = ["AvroHeader", "read_columns", "read_header"]

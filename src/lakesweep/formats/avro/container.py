@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,22 +10,13 @@ import numpy.typing as npt
 from lakesweep.formats.avro.faults import avro_error, fault_error
 from lakesweep.formats.avro.scan import SMALLEST_BLOCK, SYNC_SIZE, find_blocks
 
-__all__ = ["AvroHeader", "Blocks", "Container", "open_container"]
+__all__ = ["Blocks", "Container", "open_container"]
 
 Ints = npt.NDArray[np.int64]
 
 _MAGIC = b"Obj\x01"
 _ENCRYPTED_MAGIC = b"AGS1"  # Iceberg's own: AES-GCM, block by block
 _LONGEST_VARINT = 10
-
-
-@dataclass(frozen=True, slots=True)
-class AvroHeader:
-    """What a file says of itself: the writer's schema, all its metadata, how its blocks are packed."""
-
-    schema: dict[str, Any]
-    metadata: dict[str, bytes]
-    codec: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,16 +45,6 @@ class Container:
     def codec(self) -> str:
         """How blocks are packed."""
         return self.metadata.get("avro.codec", b"null").decode(errors="replace") or "null"
-
-    def header(self) -> AvroHeader:
-        """Metadata and schema, parsed, for readers that want no rows."""
-        try:
-            schema = json.loads(self.schema)
-        except (ValueError, RecursionError) as error:
-            raise avro_error(f"its schema is no JSON ({type(error).__name__})") from error
-        if not isinstance(schema, dict):
-            raise avro_error("its objects are no records")
-        return AvroHeader(schema, self.metadata, self.codec)
 
     def blocks(self) -> Blocks:
         """All blocks, which follow one another to the last byte of the file."""

@@ -9,13 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.formats.avro.codecs import unpacker
-from lakesweep.formats.avro.container import AvroHeader, Blocks, Container, open_container
+from lakesweep.formats.avro.container import Blocks, Container, open_container
 from lakesweep.formats.avro.faults import avro_error, fault_error
 from lakesweep.formats.avro.program import Column, Program, compile_program
 from lakesweep.formats.avro.scan import STACK_SIZE, gather_texts, scan_blocks
 from lakesweep.formats.damage import named_damage
 
-__all__ = ["columns_of", "read_columns", "read_header"]
+__all__ = ["columns_of", "read_columns"]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
@@ -33,12 +33,6 @@ _TYPES = {
     "enum": pa.string(),
     None: pa.null(),
 }
-
-
-def read_header(data: bytes, *, what: str = "Avro file") -> AvroHeader:
-    """The writer's schema and the file's metadata; blocks are not looked at."""
-    with named_damage(what):
-        return open_container(data).header()
 
 
 def read_columns(data: bytes, columns: Sequence[str], *, what: str) -> pa.RecordBatch:

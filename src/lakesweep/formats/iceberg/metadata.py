@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,17 +73,6 @@ class MetadataFiles:
     snapshots: tuple[SnapshotFiles, ...] = ()
     is_doubtful: bool = False  # a snapshot that was asked for is not listed, so all that are count
 
-    @property
-    def manifest_lists(self) -> tuple[str, ...]:
-        """One for each snapshot that has one."""
-        lists = (one.manifest_list for one in self.snapshots if one.manifest_list is not None)
-        return _distinct(lists)
-
-    @property
-    def manifests(self) -> tuple[str, ...]:
-        """Manifests of version 1 that are named without a list."""
-        return _distinct(path for one in self.snapshots for path in one.manifests)
-
 
 def read_table_metadata(data: bytes, what: str) -> TableMetadata:
     """Read a table's `metadata.json`, gzipped or not.
@@ -121,7 +109,7 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
             metadata_log=tuple(
                 one.text("metadata-file") for one in document.documents("metadata-log")
             ),
-            write_paths=_distinct(path for path in write_paths if path),
+            write_paths=tuple(dict.fromkeys(path for path in write_paths if path)),
         )
 
 
@@ -186,7 +174,3 @@ def _snapshot(document: Document) -> SnapshotFiles:
     if "manifests" not in document:
         raise metadata_error(f"its snapshot {snapshot_id} names no manifests")
     return SnapshotFiles(snapshot_id, None, tuple(document.texts("manifests")), total)
-
-
-def _distinct(paths: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(paths))

@@ -17,10 +17,10 @@ from lakesweep.collector.nessie.references import COUNTS_SCHEMA, ManifestItem, r
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import unpack_hashes, unpack_rows
-from lakesweep.formats.file_hashes import hash_file
-from lakesweep.formats.iceberg import Promised
+from lakesweep.formats.iceberg.manifests import Promised
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.iceberg_files import Entry, write_manifest
+from lakesweep_testing.one_by_one import hash_file
 
 LAKE = TableStores(StorageOptions())
 KEPT = "kept/"

@@ -15,8 +15,9 @@ import warnings
 warnings.simplefilter("error")
 import pyarrow as pa
 from lakesweep.errors import FormatError
-from lakesweep.formats.avro import read_columns
-from lakesweep.formats.file_hashes import hash_file, hash_listed_files
+from lakesweep.formats.avro.reader import read_columns
+from lakesweep_testing.one_by_one import hash_file
+from lakesweep.formats.file_hashes import hash_listed_files
 from lakesweep_testing.avro_writer import Branch, write_avro
 
 def record(name, **fields):

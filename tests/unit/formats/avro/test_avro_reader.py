@@ -14,7 +14,9 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.avro import codecs, read_columns, read_header
+from lakesweep.formats.avro import codecs
+from lakesweep.formats.avro.container import open_container
+from lakesweep.formats.avro.reader import read_columns
 from lakesweep_testing.avro_writer import Branch, write_avro
 
 SYNC = bytes(range(16))
@@ -325,10 +327,10 @@ def test_zlibs_checksum_behind_a_deflated_block_is_let_be() -> None:
 def test_the_header_tells_schema_metadata_and_codec() -> None:
     """A negative count of metadata, too; no codec means none."""
     data = write_avro(ONE_TEXT, [], codec="deflate", metadata={"format-version": b"2"})
-    header = read_header(data)
-    assert (header.schema, header.codec) == (ONE_TEXT, "deflate")
-    assert header.metadata["format-version"] == b"2"
+    container = open_container(data)
+    assert (json.loads(container.schema), container.codec) == (ONE_TEXT, "deflate")
+    assert container.metadata["format-version"] == b"2"
     schema = json.dumps(ONE_TEXT).encode()
     sized = b"Obj\x01\x01\xb0\x01\x16avro.schema\xac\x01" + schema.ljust(86) + b"\x00" + SYNC
-    assert read_header(sized).codec == "null"
+    assert open_container(sized).codec == "null"
     assert read_columns(sized, ["p"], what="file").num_rows == 0

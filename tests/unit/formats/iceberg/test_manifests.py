@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.iceberg import Promised, read_manifest, read_manifest_list
+from lakesweep.formats.iceberg.manifests import Promised, read_manifest, read_manifest_list
 from lakesweep_testing.avro_writer import write_avro
 from lakesweep_testing.iceberg_files import (
     ADDED,

@@ -10,10 +10,10 @@ import pytest
 from lakesweep.errors import ConfigError
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import KeyValueStore
-from lakesweep.lake.kv.memory import MemoryKeyValueStore
 from lakesweep.lake.users.sealing import PARTITION, SealedRecords
 from lakesweep.lake.values import LakeSettings
 from lakesweep_testing.lakes import SetClock
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 @pytest.fixture

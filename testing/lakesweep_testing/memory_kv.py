@@ -1,4 +1,4 @@
-"""The ref store in memory: for tests, and for lakes that need not outlive their process."""
+"""The ref store of an embedded lake in memory, for tests."""
 
 from __future__ import annotations
 
