@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -48,13 +47,8 @@ class HereFirst:
         self._large.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._large.__exit__(kind, error, traceback)
+    def __exit__(self, *exc_info: object) -> None:
+        self._large.__exit__(*exc_info)
 
     @property
     def slots(self) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import Any, cast
 
 from pyspark.sql import SparkSession
@@ -30,12 +29,7 @@ class TaskWatch:
             self._thread = threading.Thread(target=self._watch, name="task-watch", daemon=True)
             self._thread.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import uvicorn
@@ -339,12 +338,7 @@ class LakeServer:
         self._wait_until_started()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         """Finish the requests under way, stop, and let go of the ref store."""
         self._server.should_exit = True
         self._thread.join()

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
+from itertools import islice
 from typing import Self, TypeVar
 
 import httpx
@@ -22,23 +22,20 @@ from lakesweep.catalogs.lakefs.values import ObjectState, Repository, ServerProf
 from lakesweep.catalogs.lakefs.wire import (
     AddressHoldersWire,
     AddressHolderWire,
-    CommitListWire,
     CommitWire,
     ConfigWire,
-    DiffListWire,
-    ExactCommitListWire,
+    DiffWire,
+    ExactCommitWire,
     GcConfigWire,
     GcRulesWire,
     HeadMoveListWire,
-    ObjectListWire,
     ObjectStatsWire,
     PageWire,
     PrepareCommitsWire,
     PrepareTaskStatusWire,
     PrepareUncommittedWire,
-    RefListWire,
     RefsDumpWire,
-    RepositoryListWire,
+    RefWire,
     RepositoryWire,
     TaskWire,
 )
@@ -58,7 +55,7 @@ from lakesweep.errors import CatalogError, CatalogNotFoundError
 __all__ = ["LakeFSClient", "ObjectState", "Repository", "ServerProfile"]
 
 Wire = TypeVar("Wire", bound=BaseModel)
-Page = TypeVar("Page", bound=PageWire)
+Item = TypeVar("Item")
 _PAGE = 1000
 _ADDRESSES_AT_ONCE = 100  # in one URL
 
@@ -91,12 +88,7 @@ class LakeFSClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -166,31 +158,21 @@ class LakeFSClient:
 
     def repositories(self) -> list[Repository]:
         """All repositories that the user may see."""
-        pages = self._pages("listing repositories", RepositoryListWire, ["repositories"])
-        return [found.to_repository() for page in pages for found in page.results]
+        found = self._items("listing repositories", PageWire[RepositoryWire], ["repositories"])
+        return [repository.to_repository() for repository in found]
 
     def branches(self, repository: str) -> list[BranchHead]:
         """All branches, hidden ones too, in the server's order."""
-        pages = self._pages(
-            f"listing the branches of {repository}",
-            RefListWire,
-            ["repositories", repository, "branches"],
-            {"show_hidden": True},
-        )
-        return [
-            BranchHead(BranchId(ref.id), CommitId(ref.commit_id))
-            for page in pages
-            for ref in page.results
-        ]
+        operation = f"listing the branches of {repository}"
+        path = ["repositories", repository, "branches"]
+        refs = self._items(operation, PageWire[RefWire], path, {"show_hidden": True})
+        return [BranchHead(BranchId(ref.id), CommitId(ref.commit_id)) for ref in refs]
 
     def tags(self, repository: str) -> list[Tag]:
         """All tags."""
-        pages = self._pages(
-            f"listing the tags of {repository}", RefListWire, ["repositories", repository, "tags"]
-        )
-        return [
-            Tag(TagId(ref.id), CommitId(ref.commit_id)) for page in pages for ref in page.results
-        ]
+        path = ["repositories", repository, "tags"]
+        refs = self._items(f"listing the tags of {repository}", PageWire[RefWire], path)
+        return [Tag(TagId(ref.id), CommitId(ref.commit_id)) for ref in refs]
 
     def commit(self, repository: str, ref: str) -> Commit:
         """The commit that a ref expression names."""
@@ -202,9 +184,8 @@ class LakeFSClient:
         """The commit and all its ancestors, by whichever parent, newest first."""
         operation = f"reading the log of {ref} in {repository}"
         path = ["repositories", repository, "refs", ref, "commits"]
-        for page in self._pages(operation, CommitListWire, path):
-            for commit in page.results:
-                yield commit.to_commit()
+        for commit in self._items(operation, PageWire[CommitWire], path):
+            yield commit.to_commit()
 
     def head_moves(self, repository: str) -> list[HeadMove]:
         """What branches pointed at before they were deleted or reset; the embedded lake alone keeps such a log."""
@@ -216,16 +197,15 @@ class LakeFSClient:
                 CommitId(move.commit_id),
                 datetime.fromtimestamp(move.until, UTC),
             )
-            for page in self._pages(operation, HeadMoveListWire, path)
-            for move in page.moves
+            for move in self._items(operation, HeadMoveListWire, path)
         ]
 
     def all_commits(self, repository: str) -> list[Commit]:
         """Every commit, also those that no branch reaches; the embedded lake alone lists them."""
         operation = f"listing the commits of {repository}"
         path = ["repositories", repository, "gc", "commits"]
-        pages = self._pages(operation, ExactCommitListWire, path)
-        return [commit.to_commit() for page in pages for commit in page.results]
+        found = self._items(operation, PageWire[ExactCommitWire], path)
+        return [commit.to_commit() for commit in found]
 
     def address_holders(self, repository: str, addresses: Sequence[str]) -> list[AddressHolderWire]:
         """What holds these addresses outside of commits; the embedded lake alone tells."""
@@ -271,16 +251,8 @@ class LakeFSClient:
         route = ["repositories", repository, "refs", ref, "objects", "ls"]
         amount = _PAGE if limit is None else min(limit, _PAGE)
         params: Params = {"prefix": prefix, "user_metadata": False, "amount": amount}
-        left = limit
-        for page in self._pages(operation, ObjectListWire, route, params, after=after):
-            for entry in page.results:
-                if left is not None:
-                    if not left:
-                        return
-                    left -= 1
-                yield entry
-            if left == 0:
-                return
+        entries = self._items(operation, PageWire[ObjectStatsWire], route, params, after=after)
+        return islice(entries, limit)
 
     def staged_page(
         self, repository: str, branch: str, *, after: str = ""
@@ -291,7 +263,8 @@ class LakeFSClient:
         """
         operation = f"listing what is staged on {branch} of {repository}"
         route = ["repositories", repository, "branches", branch, "diff"]
-        page = self._ask(operation, DiffListWire, route, {"amount": _PAGE, "after": after})
+        query: Params = {"amount": _PAGE, "after": after}
+        page = self._ask(operation, PageWire[DiffWire], route, query)
         staged = [c.path for c in page.results if c.type in ("added", "changed")]
         return staged, page.pagination.next_offset if page.pagination.has_more else None
 
@@ -398,22 +371,22 @@ class LakeFSClient:
     ) -> Wire:
         return parse_answer(operation, model, self._http.get(operation, path, params).content)
 
-    def _pages(
+    def _items(
         self,
         operation: str,
-        model: type[Page],
+        model: type[PageWire[Item]],
         path: list[str],
         params: Params | None = None,
         *,
         after: str = "",
-    ) -> Iterator[Page]:
-        """Page after page. A page that leads nowhere, or back, is an error and not the end of the list."""
+    ) -> Iterator[Item]:
+        """The items of all pages. A page that leads nowhere, or back, is an error and not the end of the list."""
         asked: set[str] = set()
         while True:
             asked.add(after)
             query: Params = {"amount": _PAGE, **(params or {}), "after": after}
             page = self._ask(operation, model, path, query)
-            yield page
+            yield from page.results
             if not page.pagination.has_more:
                 return
             after = page.pagination.next_offset

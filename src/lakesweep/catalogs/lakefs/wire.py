@@ -6,10 +6,9 @@ are ignored, so that newer servers keep working.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Self
+from typing import Annotated, Generic, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -20,27 +19,23 @@ __all__ = [
     "AddressHolderWire",
     "AddressHoldersWire",
     "BranchRuleWire",
-    "CommitListWire",
     "CommitWire",
     "ConfigWire",
+    "DiffWire",
     "ErrorWire",
-    "ExactCommitListWire",
     "ExactCommitWire",
     "GcConfigWire",
     "GcRulesWire",
     "HeadMoveListWire",
     "HeadMoveWire",
-    "ObjectListWire",
     "ObjectStatsWire",
     "PageWire",
     "PaginationWire",
     "PrepareCommitsWire",
     "PrepareTaskStatusWire",
     "PrepareUncommittedWire",
-    "RefListWire",
     "RefWire",
     "RefsDumpWire",
-    "RepositoryListWire",
     "RepositoryWire",
     "StorageConfigWire",
     "TaskWire",
@@ -48,6 +43,7 @@ __all__ = [
 
 NonEmpty = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
+Item = TypeVar("Item")
 
 
 class _Wire(BaseModel):
@@ -93,7 +89,6 @@ class VersionConfigWire(_Wire):
     """Which server this is."""
 
     version: str = ""
-    version_context: str = ""
 
 
 class LakesweepWire(_Wire):
@@ -155,30 +150,19 @@ class PaginationWire(_Wire):
     results: Count
 
 
-class PageWire(_Wire):
+class PageWire(_Wire, Generic[Item]):
     """A page of any list. One that holds fewer items than it says was cut short on its way."""
 
     pagination: PaginationWire
-
-    def items(self) -> Sequence[object]:
-        raise NotImplementedError
+    results: list[Item]
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        if len(self.items()) != self.pagination.results:
+        if len(self.results) != self.pagination.results:
             raise ValueError(
-                f"says it has {self.pagination.results} results, but has {len(self.items())}"
+                f"says it has {self.pagination.results} results, but has {len(self.results)}"
             )
         return self
-
-
-class RepositoryListWire(PageWire):
-    """A page of repositories."""
-
-    results: list[RepositoryWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
 
 
 class RefWire(_Wire):
@@ -186,15 +170,6 @@ class RefWire(_Wire):
 
     id: NonEmpty
     commit_id: NonEmpty
-
-
-class RefListWire(PageWire):
-    """A page of branches or tags."""
-
-    results: list[RefWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
 
 
 class CommitWire(_Wire):
@@ -225,15 +200,6 @@ class CommitWire(_Wire):
         )
 
 
-class CommitListWire(PageWire):
-    """A page of a log."""
-
-    results: list[CommitWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
-
-
 class ObjectStatsWire(_Wire):
     """An entry, or a common prefix without an address."""
 
@@ -245,30 +211,12 @@ class ObjectStatsWire(_Wire):
     size_bytes: Count | None = None
 
 
-class ObjectListWire(PageWire):
-    """A page of entries."""
-
-    results: list[ObjectStatsWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
-
-
 class DiffWire(_Wire):
     """A path that a branch has changed since its last commit."""
 
     type: str
     path: str
     path_type: str
-
-
-class DiffListWire(PageWire):
-    """A page of changes."""
-
-    results: list[DiffWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
 
 
 class RefsDumpWire(_Wire):
@@ -319,13 +267,10 @@ class HeadMoveWire(_Wire):
     until: int
 
 
-class HeadMoveListWire(PageWire):
+class HeadMoveListWire(PageWire[HeadMoveWire]):
     """A page of head moves, from the embedded lake."""
 
-    moves: list[HeadMoveWire]
-
-    def items(self) -> Sequence[object]:
-        return self.moves
+    results: list[HeadMoveWire] = Field(alias="moves")
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -340,15 +285,6 @@ class ExactCommitWire(CommitWire):
         """The commit as a value of the domain."""
         made = _EPOCH + timedelta(microseconds=self.creation_micros)
         return replace(super().to_commit(), creation_date=made)
-
-
-class ExactCommitListWire(PageWire):
-    """A page of all commits, from the embedded lake."""
-
-    results: list[ExactCommitWire]
-
-    def items(self) -> Sequence[object]:
-        return self.results
 
 
 class AddressHolderWire(_Wire):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -32,7 +32,7 @@ from lakesweep.errors import CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["NessieClient"]
 
-Page = TypeVar("Page", bound=PageWire)
+Item = TypeVar("Item")
 
 _ENTRIES_PAGE = 1000
 
@@ -88,8 +88,8 @@ class NessieClient:
 
     def references(self) -> list[Reference]:
         """All branches and tags."""
-        pages = self._pages("listing references", ["trees"], {"fetch": "MINIMAL"}, ReferencesWire)
-        return [Reference(r.type, r.name, r.hash) for page in pages for r in page.references]
+        found = self._items("listing references", ["trees"], {"fetch": "MINIMAL"}, ReferencesWire)
+        return [Reference(r.type, r.name, r.hash) for r in found]
 
     def history(
         self,
@@ -108,7 +108,7 @@ class NessieClient:
         path = ["trees", f"{name}@{hash}", "history"]
         wire = self._http.ask(operation, path, params, HistoryWire)
         token = _next_token(operation, wire, {page_token} if page_token else set())
-        return HistoryPage(tuple(_commit(operation, entry) for entry in wire.log_entries), token)
+        return HistoryPage(tuple(_commit(operation, entry) for entry in wire.items), token)
 
     def has_commit(self, hash: str) -> bool:
         """Whether the catalog knows a commit, on a reference or not."""
@@ -122,19 +122,19 @@ class NessieClient:
         """All contents at a commit, namespaces left out."""
         operation = f"reading the contents at {hash[:12]}"
         params = {"content": "true", "max-records": str(_ENTRIES_PAGE)}
-        for page in self._pages(operation, ["trees", f"@{hash}", "entries"], params, EntriesWire):
-            for entry in page.entries:
-                content = read_content(operation, entry.name, entry.content)
-                if content is not None:
-                    yield content
+        path = ["trees", f"@{hash}", "entries"]
+        for entry in self._items(operation, path, params, EntriesWire):
+            content = read_content(operation, entry.name, entry.content)
+            if content is not None:
+                yield content
 
-    def _pages(
-        self, operation: str, path: list[str], params: dict[str, str], model: type[Page]
-    ) -> Iterator[Page]:
+    def _items(
+        self, operation: str, path: list[str], params: dict[str, str], model: type[PageWire[Item]]
+    ) -> Iterator[Item]:
         asked: set[str] = set()
         page = self._http.ask(operation, path, params, model)
         while True:
-            yield page
+            yield from page.items
             token = _next_token(operation, page, asked)
             if token is None:
                 return
@@ -142,11 +142,11 @@ class NessieClient:
             page = self._http.ask(operation, path, {**params, "page-token": token}, model)
 
 
-def _next_token(operation: str, page: PageWire, asked: set[str]) -> str | None:
+def _next_token(operation: str, page: PageWire[Any], asked: set[str]) -> str | None:
     """Where the list goes on. A page that leads nowhere, or back, is an error and not the end of the list."""
     if not page.has_more:
         return None
-    if page.is_empty():
+    if not page.items:
         raise nonsense(operation, "a page says that there is more, but holds nothing")
     if not page.token or page.token in asked:
         raise nonsense(operation, "a page says that there is more, but its next page is one we had")

@@ -6,7 +6,7 @@ are ignored, so that newer servers keep working.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 NonEmpty = Annotated[str, Field(min_length=1)]
+Item = TypeVar("Item")
 
 
 class _Wire(BaseModel):
@@ -39,14 +40,12 @@ class ConfigWire(_Wire):
     spec_version: str | None = Field(None, alias="specVersion")
 
 
-class PageWire(_Wire):
+class PageWire(_Wire, Generic[Item]):
     """A page of any list, and the token of the next."""
 
     has_more: bool = Field(alias="hasMore")
     token: str | None = None
-
-    def is_empty(self) -> bool:
-        raise NotImplementedError
+    items: list[Item]
 
 
 class ReferenceWire(_Wire):
@@ -57,13 +56,10 @@ class ReferenceWire(_Wire):
     hash: NonEmpty
 
 
-class ReferencesWire(PageWire):
+class ReferencesWire(PageWire[ReferenceWire]):
     """A page of references."""
 
-    references: list[ReferenceWire]
-
-    def is_empty(self) -> bool:
-        return not self.references
+    items: list[ReferenceWire] = Field(alias="references")
 
 
 class KeyWire(_Wire):
@@ -108,13 +104,10 @@ class LogEntryWire(_Wire):
     operations: list[OperationWire] | None = None
 
 
-class HistoryWire(PageWire):
+class HistoryWire(PageWire[LogEntryWire]):
     """A page of a commit log, newest first."""
 
-    log_entries: list[LogEntryWire] = Field(alias="logEntries")
-
-    def is_empty(self) -> bool:
-        return not self.log_entries
+    items: list[LogEntryWire] = Field(alias="logEntries")
 
 
 class EntryWire(_Wire):
@@ -124,10 +117,7 @@ class EntryWire(_Wire):
     content: ContentWire
 
 
-class EntriesWire(PageWire):
+class EntriesWire(PageWire[EntryWire]):
     """A page of all keys at one commit."""
 
-    entries: list[EntryWire]
-
-    def is_empty(self) -> bool:
-        return not self.entries
+    items: list[EntryWire] = Field(alias="entries")

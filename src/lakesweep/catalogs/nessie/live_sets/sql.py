@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
-from types import TracebackType
 from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, LargeBinary, and_, cast, delete, func, insert, select
@@ -70,12 +69,7 @@ class SqlLiveSets:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
@@ -42,12 +41,7 @@ class LiveSetStore(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *exc_info: object) -> None: ...
 
     def close(self) -> None: ...
 
