@@ -113,9 +113,10 @@ class _DyingBackend(MeddlingBackend):
         self._changed()
         return info
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        super().copy(source_key, target_key)
+    def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
+        is_copied = super().copy_from(source, source_key, target_key)
         self._changed()
+        return is_copied
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         outcomes: list[DeleteOutcome] = []

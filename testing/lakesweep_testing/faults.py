@@ -149,9 +149,6 @@ class FaultyBackend:
     def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
         return self._done("write", key, lambda: self.inner.put_stream(key, chunks))
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        self._done("copy", target_key, lambda: self.inner.copy(source_key, target_key))
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         plain = source.inner if isinstance(source, FaultyBackend) else source
         return self._done(

@@ -155,10 +155,6 @@ class MeddlingBackend:
         self._before("write", key)
         return self.inner.put_stream(key, chunks)
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        self._before("copy", target_key)
-        self.inner.copy(source_key, target_key)
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         self._before("copy", target_key)
         plain = source.inner if isinstance(source, MeddlingBackend) else source

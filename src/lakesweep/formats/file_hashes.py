@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesweep.domain.file_names import fold
 from lakesweep.errors import FormatError
-from lakesweep.formats.hashing import hash_addresses, xxh64
+from lakesweep.formats.hashing import hash_addresses, text_buffers, xxh64
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, byte_at, copy_bytes
 
@@ -49,27 +49,18 @@ def hash_listed_files(paths: pa.Array) -> tuple[Hashes, Flags]:
 
 
 def _hash_column(paths: pa.Array) -> tuple[Hashes, Flags]:
-    if paths.null_count:
-        raise ValueError("can't hash a column of file names with nulls in it")
-    if not (pa.types.is_string(paths.type) or pa.types.is_large_string(paths.type)):
-        paths = paths.cast(pa.string())
     hashes = np.zeros(len(paths), np.uint64)
     is_left = np.zeros(len(paths), np.bool_)
     if len(paths) == 0:
         return hashes, is_left
-    _, offsets_buffer, data_buffer = paths.buffers()
-    width = np.int64 if pa.types.is_large_string(paths.type) else np.int32
-    offsets = np.frombuffer(offsets_buffer, dtype=width)[
-        paths.offset : paths.offset + len(paths) + 1
-    ].astype(np.int64)
-    data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
-    data.flags.writeable = False  # one type for compiled code, whoever made the column
+    data, offsets = text_buffers(paths, "file names")
     longest = int(np.diff(offsets).max())
     with np.errstate(over="ignore"):
         _hash_folded(data, offsets, np.empty(longest + _FILE.size, np.uint8), hashes, is_left)
     left = np.flatnonzero(is_left)
     if left.size:
-        folded = [_folded_or_none(name) for name in paths.take(pa.array(left)).to_pylist()]
+        names = paths.cast(pa.large_string()).take(pa.array(left)).to_pylist()
+        folded = [_folded_or_none(name) for name in names]
         is_left[left] = [name is None for name in folded]
         hashes[left] = hash_addresses(pa.array([name or "" for name in folded], pa.large_string()))
     return hashes, is_left

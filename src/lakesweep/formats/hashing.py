@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, byte_at, word_at
 
-__all__ = ["hash_addresses", "xxh64"]
+__all__ = ["hash_addresses", "text_buffers", "xxh64"]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -27,22 +27,29 @@ def hash_addresses(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     if isinstance(array, pa.ChunkedArray):
         parts = [hash_addresses(chunk) for chunk in array.chunks]
         return np.concatenate(parts) if parts else np.empty(0, np.uint64)
-    if array.null_count:
-        raise ValueError("can't hash a column of addresses with nulls in it")
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
-        array = array.cast(pa.string())
     if len(array) == 0:
         return np.empty(0, np.uint64)
+    data, offsets = text_buffers(array, "addresses")
+    hashes = np.empty(len(array), np.uint64)
+    with np.errstate(over="ignore"):
+        _hash_column(data, offsets, hashes)
+    return hashes
+
+
+def text_buffers(array: pa.Array, what: str) -> tuple[Bytes, npt.NDArray[np.int64]]:
+    """The bytes of a text column that is not empty, and where each text begins and the last one ends."""
+    if array.null_count:
+        raise ValueError(f"can't hash a column of {what} with nulls in it")
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        array = array.cast(pa.string())
     _, offsets_buffer, data_buffer = array.buffers()
     width = np.int64 if pa.types.is_large_string(array.type) else np.int32
     offsets = np.frombuffer(offsets_buffer, dtype=width)[
         array.offset : array.offset + len(array) + 1
     ]
     data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
-    hashes = np.empty(len(array), np.uint64)
-    with np.errstate(over="ignore"):
-        _hash_column(data, offsets.astype(np.int64), hashes)
-    return hashes
+    data.flags.writeable = False  # one type for compiled code, whoever made the column
+    return data, offsets.astype(np.int64)
 
 
 @jitted

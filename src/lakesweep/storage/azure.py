@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -11,12 +11,10 @@ from urllib.parse import quote, urlsplit
 import obstore
 from obstore.store import AzureStore
 
-from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
     LakesweepError,
     ObjectNotFoundError,
-    PreconditionError,
     StorageDeniedError,
     ThrottledError,
     UnsupportedStoreError,
@@ -45,11 +43,6 @@ _MISSING_PATH = re.compile(r"Object at location (.*?) not found", re.DOTALL)
 
 if TYPE_CHECKING:
     from obstore.store import AzureConfig
-
-
-def azure_backend(root: Location, options: StorageOptions) -> AzureBackend:
-    """A container below `root`."""
-    return AzureBackend(root, options)
 
 
 @lru_cache(maxsize=64)
@@ -92,10 +85,6 @@ class AzureBackend(CloudBackend):
     # Accounts with a hierarchical namespace order names by folder, so a broken listing can't go on after a key.
     is_key_ordered = False
 
-    def __init__(self, root: Location, options: StorageOptions) -> None:
-        super().__init__(root)
-        self._options = options
-
     @property
     def _clients(self) -> Clients:
         endpoint = self._options.azure_endpoint or self._root.endpoint
@@ -137,7 +126,7 @@ class AzureBackend(CloudBackend):
             return self._delete_versions(keys, terms)
         # obstore carries no condition: with other credentials, etags were only looked at.
         if len(keys) == 1:
-            return [self._delete_one(keys[0], is_first_try=True)]
+            return [self._delete_one(keys[0])]
         missing_path: str | None = None
         try:
             with obstore_errors_translated(f"deleting {len(keys)} blobs in {self._root.uri}"):
@@ -164,7 +153,7 @@ class AzureBackend(CloudBackend):
                 return DeleteOutcome(key, DeleteStatus.NOT_TRIED)
             etag = terms.etags.get(key)
             if etag is None:
-                return self._delete_one(key, is_first_try=True)
+                return self._delete_one(key)
             return self._outcome(key, lambda: self._delete_version(key, etag))
 
         return [outcome for _, outcome in ordered_parallel(delete, keys, _SORTING_WORKERS)]
@@ -197,41 +186,10 @@ class AzureBackend(CloudBackend):
                 return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
             if terms.is_over:
                 return DeleteOutcome(key, DeleteStatus.FAILED, _FATE_UNKNOWN)
-            return self._delete_one(key, is_first_try=False)
+            # After a batch that may have deleted it, absent now is all that can be said.
+            return self._delete_one(key, absent=DeleteStatus.GONE)
 
         return [outcome for _, outcome in ordered_parallel(sort_out, keys, _SORTING_WORKERS)]
-
-    def _delete_one(self, key: str, *, is_first_try: bool) -> DeleteOutcome:
-        def delete() -> None:
-            with obstore_errors_translated(f"deleting {self._uri(key)}"):
-                obstore.delete(self._clients.once, self._base + key)
-
-        # After a batch that may have deleted it, absent now is all that can be said.
-        absent = DeleteStatus.ALREADY_ABSENT if is_first_try else DeleteStatus.GONE
-        return self._outcome(key, delete, absent)
-
-    def _outcome(
-        self,
-        key: str,
-        delete: Callable[[], None],
-        absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT,
-    ) -> DeleteOutcome:
-        """What became of a key, by the error of its delete or by none."""
-        try:
-            delete()
-        except ObjectNotFoundError as error:
-            if error.kind == NO_CONTAINER:
-                raise
-            return DeleteOutcome(key, absent)
-        except PreconditionError as error:
-            return DeleteOutcome(key, DeleteStatus.CHANGED, error.message)
-        except StorageDeniedError as error:
-            return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
-        except ThrottledError as error:
-            return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
-        except LakesweepError as error:
-            return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
-        return DeleteOutcome(key, DeleteStatus.GONE)
 
 
 def _named_in(message: str) -> str | None:

@@ -60,8 +60,6 @@ class Backend(Protocol):
 
     def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo: ...
 
-    def copy(self, source_key: str, target_key: str) -> None: ...
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         """Copies on the server's side; False, having done nothing, where that is not possible."""
 

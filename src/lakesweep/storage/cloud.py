@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
+    LakesweepError,
     ObjectNotFoundError,
     StorageDeniedError,
     StorageError,
@@ -29,15 +30,17 @@ from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.signing import SignedMethod, SignedUrl, UrlSigner
-from lakesweep.storage.translate import NO_PRESIGN, ODD_KEY, obstore_errors_translated
+from lakesweep.storage.translate import NO_CONTAINER, NO_PRESIGN, ODD_KEY, obstore_errors_translated
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
     NO_TERMS,
     DeleteOutcome,
+    DeleteStatus,
     DeleteTerms,
     Folder,
     ObjectInfo,
     empty_listing,
+    refused_delete,
 )
 
 if TYPE_CHECKING:
@@ -85,8 +88,9 @@ class CloudBackend:
     supports_create_if_absent = True
     reads_odd_keys = False
 
-    def __init__(self, root: Location) -> None:
+    def __init__(self, root: Location, options: StorageOptions) -> None:
         self._root = root
+        self._options = options
         self._base = root.key + "/" if root.key else ""
 
     @property
@@ -243,10 +247,6 @@ class CloudBackend:
             )
         return self._written(key, counted.total, result["e_tag"])
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        with obstore_errors_translated(f"copying {self._uri(source_key)}"):
-            obstore.copy(self._clients.once, self._base + source_key, self._base + target_key)
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, CloudBackend) or source._container != self._container:
             return False
@@ -256,6 +256,32 @@ class CloudBackend:
 
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         raise NotImplementedError
+
+    def _delete_one(
+        self, key: str, *, absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT
+    ) -> DeleteOutcome:
+        def delete() -> None:
+            with obstore_errors_translated(f"deleting {self._uri(key)}"):
+                obstore.delete(self._clients.once, self._base + key)
+
+        return self._outcome(key, delete, absent)
+
+    def _outcome(
+        self,
+        key: str,
+        delete: Callable[[], None],
+        absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT,
+    ) -> DeleteOutcome:
+        """What became of a key, by the error of its delete or by none."""
+        try:
+            delete()
+        except ObjectNotFoundError as error:
+            if error.kind == NO_CONTAINER:
+                raise
+            return DeleteOutcome(key, absent)
+        except LakesweepError as error:
+            return refused_delete(key, error)
+        return DeleteOutcome(key, DeleteStatus.GONE)
 
     @property
     def _container(self) -> tuple[str, ...]:

@@ -10,14 +10,9 @@ from typing import TYPE_CHECKING, Any
 import obstore
 from obstore.store import GCSStore
 
-from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
-    LakesweepError,
-    ObjectNotFoundError,
     PreconditionError,
-    StorageDeniedError,
-    ThrottledError,
     UnsupportedStoreError,
 )
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
@@ -25,16 +20,11 @@ from lakesweep.storage.cloud_tokens import KeptToken, google_token
 from lakesweep.storage.own_pages import google_pages, with_query
 from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.signing import UrlSigner
-from lakesweep.storage.translate import NO_CONTAINER, obstore_errors_translated
-from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
+from lakesweep.storage.translate import obstore_errors_translated
+from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms
 
 if TYPE_CHECKING:
     from obstore.store import GCSConfig, GCSCredential
-
-
-def gcs_backend(root: Location, options: StorageOptions) -> GcsBackend:
-    """A bucket below `root`."""
-    return GcsBackend(root, options)
 
 
 def _base_url(options: StorageOptions) -> str:
@@ -84,10 +74,6 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
 class GcsBackend(CloudBackend):
     """Objects below one root. There is no bulk delete here: keys go one by one, many in flight."""
 
-    def __init__(self, root: Location, options: StorageOptions) -> None:
-        super().__init__(root)
-        self._options = options
-
     @property
     def signer(self) -> UrlSigner | None:
         # An emulator has no keys, and obstore would ask Google to sign.
@@ -114,22 +100,6 @@ class GcsBackend(CloudBackend):
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
         # obstore carries no condition, so the terms' etags were only looked at.
         return [self._delete_one(key) for key in keys]
-
-    def _delete_one(self, key: str) -> DeleteOutcome:
-        try:
-            with obstore_errors_translated(f"deleting {self._uri(key)}"):
-                obstore.delete(self._clients.once, self._base + key)
-        except ObjectNotFoundError as error:
-            if error.kind == NO_CONTAINER:
-                raise
-            return DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT)
-        except StorageDeniedError as error:
-            return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
-        except ThrottledError as error:
-            return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
-        except LakesweepError as error:
-            return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
-        return DeleteOutcome(key, DeleteStatus.GONE)
 
     def _version_mode(self, key: str, if_match: str) -> Any:
         # Conditions here are on generations, so the etag is looked up first; the generation closes the race.

@@ -156,9 +156,6 @@ class LocalBackend:
     def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
         return self._write(key, chunks, create=False, if_match=None)
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        self._write(target_key, self.stream(source_key), create=False, if_match=None)
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, LocalBackend):
             return False

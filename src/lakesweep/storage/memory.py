@@ -125,9 +125,6 @@ class MemoryBackend:
     def put_stream(self, key: str, chunks: Iterable[bytes]) -> ObjectInfo:
         return self.put(key, b"".join(chunks), create=False, if_match=None)
 
-    def copy(self, source_key: str, target_key: str) -> None:
-        self.container.store(self._base + target_key, self._stored(source_key).data)
-
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, MemoryBackend):
             return False

@@ -35,16 +35,16 @@ def _backend(root: Location, options: StorageOptions) -> Backend:
         return MemoryBackend(memory_container(root.container), root.key)
     # Clients of remote stores take a moment to import; local work does without them.
     if root.kind == "s3":
-        from lakesweep.storage.s3.backend import s3_backend
+        from lakesweep.storage.s3.backend import S3Backend
 
-        return s3_backend(root, options)
+        return S3Backend(root, options)
     if root.kind == "azure":
-        from lakesweep.storage.azure import azure_backend
+        from lakesweep.storage.azure import AzureBackend
 
-        return azure_backend(root, options)
-    from lakesweep.storage.gcs import gcs_backend
+        return AzureBackend(root, options)
+    from lakesweep.storage.gcs import GcsBackend
 
-    return gcs_backend(root, options)
+    return GcsBackend(root, options)
 
 
 def _congestion(root: Location, options: StorageOptions) -> CongestionControl:

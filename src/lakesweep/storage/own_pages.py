@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from urllib.parse import quote, unquote, urlencode
 from xml.etree import ElementTree
 
@@ -32,15 +33,12 @@ def google_pages(
 ) -> Iterator[Page]:
     """All pages below `prefix`, keys relative to `base`, from Google's XML API, which is that of S3."""
     query = {"list-type": "2", "encoding-type": "url", "prefix": base + prefix}
-    if delimiter:
-        query["delimiter"] = delimiter
-    token: str | None = ""
-    while token is not None:
-        asked = query | ({"continuation-token": token} if token else {})
-        content = _asked(authorise, asked, base + prefix, options)
-        page = read_page_as_xml(content, base, of_emulator=bool(options.gcs_endpoint))
-        yield page
-        token = page.next_token
+    is_emulator = bool(options.gcs_endpoint)
+
+    def read(content: bytes) -> Page:
+        return read_page_as_xml(content, base, of_emulator=is_emulator)
+
+    return _all_pages(authorise, query, delimiter, "continuation-token", read, options)
 
 
 def azure_pages(
@@ -48,14 +46,26 @@ def azure_pages(
 ) -> Iterator[Page]:
     """All pages below `prefix`, keys relative to `base`, from Azure's `List Blobs`."""
     query = {"restype": "container", "comp": "list", "prefix": base + prefix}
+    read = partial(read_azure_page, base=base)
+    return _all_pages(authorise, query, delimiter, "marker", read, options)
+
+
+def _all_pages(
+    authorise: Authorise,
+    query: dict[str, str],
+    delimiter: str,
+    token_name: str,
+    read: Callable[[bytes], Page],
+    options: StorageOptions,
+) -> Iterator[Page]:
     if delimiter:
         query["delimiter"] = delimiter
-    marker: str | None = ""
-    while marker is not None:
-        asked = query | ({"marker": marker} if marker else {})
-        page = read_azure_page(_asked(authorise, asked, base + prefix, options), base)
+    token: str | None = ""
+    while token is not None:
+        asked = query | ({token_name: token} if token else {})
+        page = read(_asked(authorise, asked, options))
         yield page
-        marker = page.next_token
+        token = page.next_token
 
 
 def read_azure_page(content: bytes, base: str) -> Page:
@@ -105,10 +115,8 @@ def _microseconds(text: str) -> int | None:
     return (parsedate_to_datetime(text) - _EPOCH) // timedelta(microseconds=1)
 
 
-def _asked(
-    authorise: Authorise, query: Mapping[str, str], listed: str, options: StorageOptions
-) -> bytes:
-    what = f"listing {listed!r} without obstore"
+def _asked(authorise: Authorise, query: Mapping[str, str], options: StorageOptions) -> bytes:
+    what = f"listing {query['prefix']!r} without obstore"
     patience = Patience(options)
     while True:
         try:

@@ -259,7 +259,8 @@ class ObjectStore:
         """Copies one object within this store, on the server's side."""
         self._refuse_odd(source_key)
         self._refuse_odd(target_key)
-        self._tried(target_key, lambda: self.backend.copy(source_key, target_key))
+        own = self.backend
+        self._tried(target_key, lambda: own.copy_from(own, source_key, target_key))
 
     def copy_from(self, source: ObjectStore, source_key: str, target_key: str) -> None:
         """Copies an object of another store to here: on the server's side where that is possible, else streamed."""

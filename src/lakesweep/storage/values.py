@@ -11,6 +11,12 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from lakesweep.errors import (
+    LakesweepError,
+    PreconditionError,
+    StorageDeniedError,
+    ThrottledError,
+)
 from lakesweep.storage.keys import odd_mask
 
 LISTING_SCHEMA = pa.schema(
@@ -76,6 +82,18 @@ class DeleteOutcome(NamedTuple):
     key: str
     status: DeleteStatus
     detail: str = ""
+
+
+def refused_delete(key: str, error: LakesweepError) -> DeleteOutcome:
+    """The outcome of a key whose delete the store answered with an error."""
+    status = DeleteStatus.FAILED
+    if isinstance(error, PreconditionError):
+        status = DeleteStatus.CHANGED
+    elif isinstance(error, StorageDeniedError):
+        status = DeleteStatus.DENIED
+    elif isinstance(error, ThrottledError):
+        status = DeleteStatus.THROTTLED
+    return DeleteOutcome(key, status, error.message)
 
 
 def forever() -> float:

@@ -19,7 +19,7 @@ from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.s3.client import S3Client, s3_client
+from lakesweep.storage.s3.client import s3_client
 from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3.delete_objects import delete_objects
 from lakesweep.storage.s3.pages import Page, read_page
@@ -29,11 +29,6 @@ from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folde
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
-
-
-def s3_backend(root: Location, options: StorageOptions) -> S3Backend:
-    """A bucket below `root`."""
-    return S3Backend(root, s3_client(root.container, options), options)
 
 
 @lru_cache(maxsize=64)
@@ -69,10 +64,9 @@ class S3Backend(CloudBackend):
 
     reads_odd_keys = True
 
-    def __init__(self, root: Location, client: S3Client, options: StorageOptions) -> None:
-        super().__init__(root)
-        self._client = client
-        self._options = options
+    def __init__(self, root: Location, options: StorageOptions) -> None:
+        super().__init__(root, options)
+        self._client = s3_client(root.container, options)
 
     @property
     def _clients(self) -> Clients:
@@ -108,9 +102,6 @@ class S3Backend(CloudBackend):
         return self._client.request(
             "GET", f"reading s3://{self._client.bucket}/{whole}", key=whole
         ).content
-
-    def copy(self, source_key: str, target_key: str) -> None:
-        self.copy_from(self, source_key, target_key)
 
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, S3Backend):

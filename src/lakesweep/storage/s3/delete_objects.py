@@ -10,12 +10,12 @@ from itertools import repeat
 from typing import cast
 from xml.sax.saxutils import escape
 
-from lakesweep.errors import PreconditionError, StorageDeniedError, StorageError, ThrottledError
+from lakesweep.errors import StorageError
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3.client import S3Client, error_of
 from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus
+from lakesweep.storage.values import DeleteOutcome, DeleteStatus, refused_delete
 
 _FIRST = b"<Object><Key>"
 _HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>' + _FIRST
@@ -93,11 +93,4 @@ def _refused_keys(reply: Reply, what: str, base: str) -> dict[str, DeleteOutcome
 def _refused(key: str, code: str, message: str) -> DeleteOutcome:
     if code in _GONE_CODES:
         return DeleteOutcome(key, DeleteStatus.GONE)
-    error = error_from_reply(0, code, message, f"deleting {key!r}")
-    if isinstance(error, PreconditionError):
-        return DeleteOutcome(key, DeleteStatus.CHANGED, error.message)
-    if isinstance(error, StorageDeniedError):
-        return DeleteOutcome(key, DeleteStatus.DENIED, error.message)
-    if isinstance(error, ThrottledError):
-        return DeleteOutcome(key, DeleteStatus.THROTTLED, error.message)
-    return DeleteOutcome(key, DeleteStatus.FAILED, error.message)
+    return refused_delete(key, error_from_reply(0, code, message, f"deleting {key!r}"))
