@@ -127,7 +127,7 @@ def _dropped(value: object) -> DroppedTable:
         content_key=_list(fields, "content_key", _as_text),
         content_type=_kind(fields, "content_type"),
         metadata_location=_text(fields, "metadata_location"),
-        snapshot_id=_number(fields, "snapshot_id"),
+        snapshot_id=_field(fields, "snapshot_id", int, "number"),
         last_seen=_time(fields, "last_seen") if fields.get("last_seen") is not None else None,
         # A mark of an older version says nothing of it, and collects none.
         is_collected="is_collected" in fields and _flag(fields, "is_collected"),
@@ -147,11 +147,25 @@ def _fields(value: object) -> Mapping[str, object]:
     return value
 
 
-def _list(fields: Mapping[str, object], name: str, read: Callable[[object], T]) -> tuple[T, ...]:
+def _field(fields: Mapping[str, object], name: str, kind: type[T], what: str) -> T:
+    """The value of a field that must be there and of this type."""
     value = fields.get(name)
-    if not isinstance(value, list):
-        raise _damaged(f"have no list {name!r}")
-    return tuple(read(item) for item in value)
+    # True is an instance of int, and no number.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise _damaged(f"have no {what} {name!r}")
+    return value
+
+
+def _text(fields: Mapping[str, object], name: str) -> str:
+    return _field(fields, name, str, "text")
+
+
+def _flag(fields: Mapping[str, object], name: str) -> bool:
+    return _field(fields, name, bool, "true or false")
+
+
+def _list(fields: Mapping[str, object], name: str, read: Callable[[object], T]) -> tuple[T, ...]:
+    return tuple(read(item) for item in _field(fields, name, list, "list"))
 
 
 def _pair(value: object) -> tuple[str, str]:
@@ -166,29 +180,8 @@ def _as_text(value: object) -> str:
     return value
 
 
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise _damaged(f"have no text {name!r}")
-    return value
-
-
 def _texts_by_name(fields: Mapping[str, object], name: str) -> Mapping[str, str]:
     return {key: _as_text(value) for key, value in _fields(fields.get(name)).items()}
-
-
-def _number(fields: Mapping[str, object], name: str) -> int:
-    value = fields.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _damaged(f"have no number {name!r}")
-    return value
-
-
-def _flag(fields: Mapping[str, object], name: str) -> bool:
-    value = fields.get(name)
-    if not isinstance(value, bool):
-        raise _damaged(f"have no true or false {name!r}")
-    return value
 
 
 def _time(fields: Mapping[str, object], name: str) -> datetime:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,68 +70,58 @@ def load_settings(
     Raises:
         ConfigError: a value, a combination or a source is wrong; nothing was touched.
     """
-    try:
-        return _load(
-            flags or {},
-            env,
-            spark_properties or {},
-            home or Path(env.get("HOME") or Path.home()),
-            current_time or datetime.now(UTC),
-            region,
-            mask,
+    with _errors_masked(mask):
+        home = home or Path(env.get("HOME") or Path.home())
+        sources, warnings = _read_sources(flags or {}, env, home, mask)
+        properties = dict(spark_properties or {})
+        for found in reversed(sources["conf"]):
+            properties |= parse(setting("conf"), found)
+        for name, text in properties.items():
+            mask.remember([text] if is_secret_name(name) else secrets_in_url(text))
+        known = read_properties(properties)
+        warnings += known.warnings
+        for name, (where, text) in known.settings.items():
+            sources[name].append(Found(text, where, Rank.SPARK))
+        raise_min_age_only(sources, warnings)
+        keep_pair_together(sources)
+
+        best = {
+            name: min(found, key=lambda f: f.rank, default=None) for name, found in sources.items()
+        }
+        plain = {s.name: resolve(s, best[s.name]) for s in SETTINGS}
+        values = {n: (plain[n], found.where if found else "default") for n, found in best.items()}
+        check_combinations(plain, values, current_time or datetime.now(UTC))
+
+        layers = _storage_layers(sources, known, region)
+        storage, storage_values = merge_storage_options(layers, env)
+        names_azure_key = any(
+            rank in OURS and layer.keys() & {"azure_account_key", "azure_sas_token"}
+            for rank, layer in layers
         )
+        derived = _derived(plain)
+        settings = Settings(
+            server=_filled(ServerSettings, derived),
+            collect=_filled(CollectSettings, derived),
+            spark=SparkSettings(plain["master"], plain["remote"], known.for_spark),
+            output=_filled(OutputSettings, derived),
+            storage=replace(storage, places=() if names_azure_key else known.azure_accounts),
+            namespace_root=plain["namespace_root"],
+            values=(*_shown(values, known), *storage_values),
+            warnings=tuple(mask.mask(warning) for warning in warnings),
+        )
+        mask.remember(settings.secrets())
+        # A secret may also stand where nobody looks for one, such as in an endpoint's URL.
+        shown = tuple(replace(line, value=mask.mask_json(line.value)) for line in settings.values)
+        return replace(settings, values=shown)
+
+
+@contextmanager
+def _errors_masked(mask: SecretMask) -> Iterator[None]:
+    """Wrong settings in this block are errors without the secrets that were read by then."""
+    try:
+        yield
     except ConfigError as error:
         raise ConfigError(mask.mask(error.message), kind=error.kind) from None
-
-
-def _load(
-    flags: Mapping[str, object],
-    env: Mapping[str, str],
-    session_properties: Mapping[str, str],
-    home: Path,
-    current_time: datetime,
-    region: str | None,
-    mask: SecretMask,
-) -> Settings:
-    sources, warnings = _read_sources(flags, env, home, mask)
-    properties = dict(session_properties)
-    for found in reversed(sources["conf"]):
-        properties |= parse(setting("conf"), found)
-    for name, text in properties.items():
-        mask.remember([text] if is_secret_name(name) else secrets_in_url(text))
-    known = read_properties(properties)
-    warnings += known.warnings
-    for name, (where, text) in known.settings.items():
-        sources[name].append(Found(text, where, Rank.SPARK))
-    raise_min_age_only(sources, warnings)
-    keep_pair_together(sources)
-
-    best = {name: min(found, key=lambda f: f.rank, default=None) for name, found in sources.items()}
-    plain = {s.name: resolve(s, best[s.name]) for s in SETTINGS}
-    values = {n: (plain[n], found.where if found else "default") for n, found in best.items()}
-    check_combinations(plain, values, current_time)
-
-    layers = _storage_layers(sources, known, region)
-    storage, storage_values = merge_storage_options(layers, env)
-    names_azure_key = any(
-        rank in OURS and layer.keys() & {"azure_account_key", "azure_sas_token"}
-        for rank, layer in layers
-    )
-    derived = _derived(plain)
-    settings = Settings(
-        server=_filled(ServerSettings, derived),
-        collect=_filled(CollectSettings, derived),
-        spark=SparkSettings(plain["master"], plain["remote"], known.for_spark),
-        output=_filled(OutputSettings, derived),
-        storage=replace(storage, places=() if names_azure_key else known.azure_accounts),
-        namespace_root=plain["namespace_root"],
-        values=(*_shown(values, known), *storage_values),
-        warnings=tuple(mask.mask(warning) for warning in warnings),
-    )
-    mask.remember(settings.secrets())
-    # A secret may also stand where nobody looks for one, such as in an endpoint's URL.
-    shown = tuple(replace(line, value=mask.mask_json(line.value)) for line in settings.values)
-    return replace(settings, values=shown)
 
 
 def _read_sources(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -16,24 +16,11 @@ from lakesweep.secrets import secrets_in_url
 __all__ = [
     "CollectSettings",
     "OutputSettings",
-    "ServerAccess",
     "ServerSettings",
     "SettingValue",
     "Settings",
     "SparkSettings",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerAccess:
-    """A lakeFS server and who asks it."""
-
-    endpoint_url: str
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
-    connect_timeout: timedelta
-    read_timeout: timedelta
-    prepare_timeout: timedelta
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +34,14 @@ class ServerSettings:
     read_timeout: timedelta
     prepare_timeout: timedelta
 
-    def access(self) -> ServerAccess:
-        """Address and credentials of the server.
+    def access(self) -> tuple[str, str, str]:
+        """The server's address, the access key id and the secret access key.
 
         Raises:
             ConfigError: something is missing; says what, and where it could come from.
         """
         if self.endpoint_url and self.access_key_id and self.secret_access_key:
-            return ServerAccess(*(getattr(self, f.name) for f in fields(self)))
+            return self.endpoint_url, self.access_key_id, self.secret_access_key
         parts = {
             "endpoint URL": self.endpoint_url,
             "access key id": self.access_key_id,

@@ -72,8 +72,7 @@ def test_each_source_gives_way_to_the_one_before_it(tmp_path: Path, lakectl_home
 def test_a_user_of_lakectl_configures_nothing(lakectl_home: Path) -> None:
     """`~/.lakectl.yaml` alone is enough to reach the server."""
     access = load(home=lakectl_home).server.access()
-    assert (access.endpoint_url, access.access_key_id) == ("http://yaml", "yaml-key")
-    assert access.secret_access_key == "yaml-secret"
+    assert access == ("http://yaml", "yaml-key", "yaml-secret")
 
 
 def test_without_a_server_the_message_says_what_is_missing_and_where_it_could_be() -> None:

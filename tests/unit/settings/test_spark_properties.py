@@ -38,11 +38,11 @@ def test_all_properties_of_the_server_and_the_run_are_honoured() -> None:
             "lakefs.debug.gc.uncommitted_min_age_seconds": "172800",
         }
     )
-    access = settings.server.access()
-    assert access.endpoint_url == "http://x/api/v1"
-    assert access.read_timeout == timedelta(seconds=30)
-    assert access.connect_timeout == timedelta(seconds=5)
-    assert access.prepare_timeout == timedelta(seconds=2400)
+    server = settings.server
+    assert server.access()[0] == "http://x/api/v1"
+    assert server.read_timeout == timedelta(seconds=30)
+    assert server.connect_timeout == timedelta(seconds=5)
+    assert server.prepare_timeout == timedelta(seconds=2400)
     assert settings.collect.range_partitions == 11
     assert settings.collect.address_partitions == 22
     assert settings.collect.do_sweep is False

@@ -26,15 +26,13 @@ from lakesweep.settings.values import Settings
 @contextmanager
 def open_client(settings: Settings) -> Iterator[LakeFSClient]:
     """A client of the configured server, closed with the block."""
-    access = settings.server.access()
+    server = settings.server
     timeouts = Timeouts(
-        connect=access.connect_timeout.total_seconds(),
-        read=access.read_timeout.total_seconds(),
-        job=access.prepare_timeout.total_seconds(),
+        connect=server.connect_timeout.total_seconds(),
+        read=server.read_timeout.total_seconds(),
+        job=server.prepare_timeout.total_seconds(),
     )
-    with LakeFSClient(
-        access.endpoint_url, access.access_key_id, access.secret_access_key, timeouts=timeouts
-    ) as client:
+    with LakeFSClient(*server.access(), timeouts=timeouts) as client:
         yield client
 
 
