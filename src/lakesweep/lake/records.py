@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakesweep.lake.values import MAX_PAGE, Page
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 T = TypeVar("T")
 
@@ -16,8 +20,27 @@ _DEFAULT_PAGE = 100
 
 
 def encode_record(fields: Mapping[str, Any]) -> bytes:
-    """The record as canonical JSON."""
-    return json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    """The record as canonical JSON; times are microseconds since 1970."""
+    text = json.dumps(
+        fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain
+    )
+    return text.encode()
+
+
+def fields_of(value: DataclassInstance) -> dict[str, Any]:
+    """The fields of a dataclass by their names, for a record."""
+    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+
+
+def _plain(value: object) -> object:
+    """What JSON has for a value that it does not know."""
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in a record")
 
 
 def decode_record(data: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.kv.interface import scan
-from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import Repository
 
 logger = logging.getLogger(__name__)
@@ -152,24 +152,12 @@ class Tasks:
                     self._write(repository, TaskState(task_id, False, now, progress))
 
     def _write(self, repository: Repository, state: TaskState) -> None:
-        self._context.kv.set(partition_of(repository), _key(state.id), _encode(state))
+        record = encode_record(fields_of(state))
+        self._context.kv.set(partition_of(repository), _key(state.id), record)
 
 
 def _key(task_id: str) -> bytes:
     return _PREFIX + task_id.encode(errors="surrogatepass")
-
-
-def _encode(state: TaskState) -> bytes:
-    return encode_record(
-        {
-            "id": state.id,
-            "completed": state.completed,
-            "updated_at": to_micros(state.updated_at),
-            "progress": state.progress,
-            "result": state.result,
-            "error": state.error,
-        }
-    )
 
 
 def _decode(raw: bytes) -> TaskState:

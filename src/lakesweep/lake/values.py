@@ -222,15 +222,6 @@ class ImportStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class RefsManifest:
-    """The three files of a refs dump, by metarange id."""
-
-    commits_meta_range_id: str
-    tags_meta_range_id: str
-    branches_meta_range_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedCommits:
     """Where a prepare-commits run left its list of retained commits (full URIs)."""
 

@@ -23,9 +23,9 @@ from lakesweep.lake.records import (
     cut_page,
     decode_record,
     encode_record,
+    fields_of,
     from_micros,
     page_size,
-    to_micros,
 )
 from lakesweep.lake.values import Page, Repository
 
@@ -173,20 +173,7 @@ def _missing(repository: Repository, commit_id: CommitId) -> MissingError:
 
 
 def _encode(commit: Commit, maker: str = "") -> bytes:
-    return encode_record(
-        {
-            "id": commit.id,
-            "committer": commit.committer,
-            "message": commit.message,
-            "creation_date": to_micros(commit.creation_date),
-            "meta_range_id": commit.meta_range_id,
-            "parents": list(commit.parents),
-            "metadata": dict(commit.metadata),
-            "version": commit.version,
-            "generation": commit.generation,
-            **({"maker": maker} if maker else {}),
-        }
-    )
+    return encode_record(fields_of(commit) | ({"maker": maker} if maker else {}))
 
 
 def _decode(data: bytes) -> Commit:

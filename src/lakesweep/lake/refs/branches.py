@@ -12,7 +12,7 @@ from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, ForbiddenError, MissingError, TooManyTriesError
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.names import check_branch_id
-from lakesweep.lake.records import cut_page, decode_record, encode_record, page_size
+from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.refs.head_moves import HeadMoves
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.values import Page, Repository
@@ -170,15 +170,7 @@ def too_many_tries(repository: Repository, branch_id: str, not_done: str) -> Too
 
 def encode_branch(head: BranchHead) -> bytes:
     """The branch's record."""
-    return encode_record(
-        {
-            "id": head.id,
-            "commit_id": head.commit_id,
-            "staging_token": head.staging_token,
-            "sealed_tokens": list(head.sealed_tokens),
-            "hidden": head.hidden,
-        }
-    )
+    return encode_record(fields_of(head))
 
 
 # Every request reads its branch's record, and most find it unchanged.

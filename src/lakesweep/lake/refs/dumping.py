@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import astuple
 
-from lakesweep.domain.commits import MetaRangeId
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.formats import refs_dump
+from lakesweep.formats.refs_dump import RefsManifest
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.commits.committed import metadata_key
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.refs.tags import Tags
-from lakesweep.lake.values import RefsManifest, Repository
+from lakesweep.lake.values import Repository
 
 _OBJECT_ID = re.compile(r"[0-9a-f]{64}")
 
@@ -40,11 +41,7 @@ class Dumping:
         for key, data in dump.files:
             store.write(key, data)
         store.write(refs_dump.MANIFEST_KEY, dump.manifest.encode())
-        return RefsManifest(
-            dump.manifest.commits_meta_range_id,
-            dump.manifest.tags_meta_range_id,
-            dump.manifest.branches_meta_range_id,
-        )
+        return dump.manifest
 
     def restore(self, repository: Repository, manifest: RefsManifest) -> None:
         """Load a dump: commits first, then what points at them. After a crash, restoring again goes on."""
@@ -82,19 +79,10 @@ class Dumping:
             ) from missing
 
     def _read(self, repository: Repository, manifest: RefsManifest) -> refs_dump.RefsDump:
-        ids = refs_dump.RefsManifest(
-            MetaRangeId(manifest.commits_meta_range_id),
-            MetaRangeId(manifest.tags_meta_range_id),
-            MetaRangeId(manifest.branches_meta_range_id),
-        )
-        for metarange_id in (
-            ids.commits_meta_range_id,
-            ids.tags_meta_range_id,
-            ids.branches_meta_range_id,
-        ):
+        for metarange_id in astuple(manifest):
             self.metadata_location(metarange_id)
         try:
-            return refs_dump.read_refs_dump(self._context.store(repository).read, ids)
+            return refs_dump.read_refs_dump(self._context.store(repository).read, manifest)
         except (ObjectNotFoundError, FormatError) as wrong:
             raise InvalidRequestError(
                 f"the dump can't be read: {wrong.message}; nothing was restored", kind="bad-dump"

@@ -9,7 +9,7 @@ from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, MissingError
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.names import check_tag_id
-from lakesweep.lake.records import cut_page, decode_record, encode_record, page_size
+from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.values import Page, Repository
 
 _PREFIX = b"tags/"
@@ -37,7 +37,7 @@ class Tags:
         """Name a commit; `ConflictError` (`tag-exists`)."""
         check_tag_id(tag_id)
         tag = Tag(TagId(tag_id), commit_id)
-        record = encode_record({"id": tag.id, "commit_id": tag.commit_id})
+        record = encode_record(fields_of(tag))
         if not self._context.kv.set_if(partition_of(repository), _key(tag_id), record, None):
             raise ConflictError(
                 f"repository {repository.id} has a tag {tag_id!r} already", kind="tag-exists"

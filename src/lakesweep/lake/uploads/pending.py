@@ -18,7 +18,7 @@ from typing import Literal
 
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.kv.interface import Row, scan
-from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import Repository
 
 UploadKind = Literal["link", "multipart", "presigned", "stream"]
@@ -142,22 +142,9 @@ def _found(row: Row) -> FoundUpload:
 
 
 def _encode(upload: PendingUpload) -> bytes:
-    return encode_record(
-        {
-            "id": upload.id,
-            "kind": upload.kind,
-            "branch": upload.branch_id,
-            "path": upload.path,
-            "address": upload.address,
-            "created_at": to_micros(upload.created_at),
-            "expires_at": to_micros(upload.expires_at),
-            "state": upload.state,
-            "claimed_at": None if upload.claimed_at is None else to_micros(upload.claimed_at),
-            "claimed_for": upload.claimed_for,
-            "content_type": upload.content_type,
-            "metadata": dict(upload.metadata),
-        }
-    )
+    fields = fields_of(upload)
+    fields["branch"] = fields.pop("branch_id")
+    return encode_record(fields)
 
 
 def _decode(raw: bytes) -> PendingUpload:

@@ -17,7 +17,7 @@ from lakesweep.lake.errors import (
     TooManyTriesError,
 )
 from lakesweep.lake.names import check_repository_id
-from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.users.sealing import SealedRecords
 from lakesweep.lake.values import Credentials
 
@@ -178,21 +178,7 @@ def _check_name(username: str) -> None:
 
 
 def _encode(keys: Keys) -> bytes:
-    return encode_record(
-        {
-            "keys": [
-                {
-                    "access_key_id": key.access_key_id,
-                    "secret_access_key": key.secret_access_key,
-                    "username": key.username,
-                    "creation_date": to_micros(key.creation_date),
-                    "is_read_only": key.is_read_only,
-                    "repositories": None if key.repositories is None else sorted(key.repositories),
-                }
-                for key in keys.values()
-            ]
-        }
-    )
+    return encode_record({"keys": [fields_of(key) for key in keys.values()]})
 
 
 def _decode(document: dict[str, Any]) -> Credentials:

@@ -8,7 +8,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import PlainTextResponse, Response
 
-from lakesweep.domain.commits import BranchHead
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, PageDep
 from lakesweep.lake.api.rest.models import (
@@ -18,17 +17,19 @@ from lakesweep.lake.api.rest.models import (
     ResetBody,
     RevertBody,
 )
-from lakesweep.lake.api.rest.wire import Document, commit_document, diff_document, page_document
+from lakesweep.lake.api.rest.wire import (
+    Document,
+    commit_document,
+    diff_document,
+    page_document,
+    ref_document,
+)
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.values import DiffEntry
 
 router = APIRouter(prefix="/repositories/{repository}/branches")
 
 _NO_OVERRIDES = CommitOverrides()
-
-
-def _ref_document(branch: BranchHead) -> Document:
-    return {"id": branch.id, "commit_id": branch.commit_id}
 
 
 @router.get("")
@@ -38,12 +39,10 @@ def list_branches(
     """Branches in id order."""
     found = lake.branches.page(
         lake.repositories.get(repository),
-        prefix=page.prefix,
-        after=page.after,
-        amount=page.amount,
+        **page,
         show_hidden=show_hidden,
     )
-    return json_reply(page_document(found, _ref_document))
+    return json_reply(page_document(found, ref_document))
 
 
 @router.post("")
@@ -58,7 +57,7 @@ def create_branch(lake: LakeDep, repository: str, body: BranchBody) -> Response:
 @router.get("/{branch}")
 def get_branch(lake: LakeDep, repository: str, branch: str) -> Response:
     """A branch and its head."""
-    return json_reply(_ref_document(lake.branches.head(lake.repositories.get(repository), branch)))
+    return json_reply(ref_document(lake.branches.head(lake.repositories.get(repository), branch)))
 
 
 @router.delete("/{branch}")
@@ -103,9 +102,7 @@ def diff_branch(
     found = lake.diffing.diff_uncommitted(
         lake.repositories.get(repository),
         branch,
-        prefix=page.prefix,
-        after=page.after,
-        amount=page.amount,
+        **page,
         delimiter=delimiter,
     )
     return json_reply(page_document(found, _staged_document))

@@ -66,8 +66,8 @@ def log_commits(
     found = lake.log.page(
         lake.repositories.get(repository),
         ref,
-        after=page.after,
-        amount=page.amount,
+        after=page["after"],
+        amount=page["amount"],
         objects=objects or (),
         prefixes=prefixes or (),
         limit=limit,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypedDict
 
 from fastapi import Depends, Query, Request
 
@@ -29,8 +29,7 @@ class ApiState:
     lanes: Lanes
 
 
-@dataclass(frozen=True, slots=True)
-class PageQuery:
+class PageQuery(TypedDict):
     """Which part of a list the client wants. `after` is exclusive."""
 
     prefix: str
@@ -58,7 +57,7 @@ async def _page(
     amount: Annotated[int, Query(ge=-1, le=MAX_PAGE)] = _DEFAULT_PAGE,
 ) -> PageQuery:
     # lakeFS reads zero and minus one as "as many as you like to send".
-    return PageQuery(prefix, after, amount if amount > 0 else _DEFAULT_PAGE)
+    return {"prefix": prefix, "after": after, "amount": amount if amount > 0 else _DEFAULT_PAGE}
 
 
 def if_absent(request: Request) -> bool:

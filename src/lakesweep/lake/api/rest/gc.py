@@ -111,7 +111,7 @@ def prepare_uncommitted(
 def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
     """Heads that branches left by deletion or hard reset, which lakeFS forgets."""
     found = lake.head_moves.page(
-        lake.repositories.get(repository), after=page.after, amount=page.amount
+        lake.repositories.get(repository), after=page["after"], amount=page["amount"]
     )
     listed = list_document(
         [_head_move_document(move) for move in found.results], found.has_more, found.next_offset

@@ -72,9 +72,11 @@ class QuickRequest(Request):
         if not -1 <= amount <= MAX_PAGE:
             raise _not_valid("amount", f"should be from -1 to {MAX_PAGE}")
         # lakeFS reads zero and minus one as "as many as you like to send".
-        return PageQuery(
-            self.text("prefix", ""), self.text("after", ""), amount if amount > 0 else _DEFAULT_PAGE
-        )
+        return {
+            "prefix": self.text("prefix", ""),
+            "after": self.text("after", ""),
+            "amount": amount if amount > 0 else _DEFAULT_PAGE,
+        }
 
     @property
     def query_params(self) -> dict[str, str]:  # type: ignore[override]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import cast
 
 from fastapi import APIRouter
@@ -39,9 +40,7 @@ def diff_refs(
         left_ref,
         right_ref,
         mode=type,
-        prefix=page.prefix,
-        after=page.after,
-        amount=page.amount,
+        **page,
         delimiter=delimiter,
     )
     if include_right_stats:
@@ -58,13 +57,7 @@ def find_merge_base(
     found = lake.merging.merge_base(
         lake.repositories.get(repository), source_ref, destination_branch
     )
-    return json_reply(
-        {
-            "source_commit_id": found.source_commit_id,
-            "destination_commit_id": found.destination_commit_id,
-            "base_commit_id": found.base_commit_id,
-        }
-    )
+    return json_reply(asdict(found))
 
 
 @router.post("/{source_ref}/merge/{destination_branch}")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from lakesweep.domain.commits import MetaRangeId
+from lakesweep.formats.refs_dump import RefsManifest
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest import finished_tasks
 from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, PageDep
 from lakesweep.lake.api.rest.models import RefsBody, RepositoryBody
-from lakesweep.lake.api.rest.wire import page_document, refs_document, repository_document
+from lakesweep.lake.api.rest.wire import page_document, repository_document
 from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
-from lakesweep.lake.values import RefsManifest
 
 router = APIRouter(prefix="/repositories")
 
@@ -21,9 +24,7 @@ def list_repositories(
     lake: LakeDep, caller: CallerDep, page: PageDep, search: str = ""
 ) -> Response:
     """Repositories that the key reaches, in id order."""
-    found = lake.repositories.page(
-        prefix=page.prefix, after=page.after, amount=page.amount, search=search, caller=caller
-    )
+    found = lake.repositories.page(**page, search=search, caller=caller)
     return json_reply(page_document(found, repository_document))
 
 
@@ -75,7 +76,7 @@ def get_repository_metadata(lake: LakeDep, repository: str) -> Response:
 @router.put("/{repository}/refs/dump")
 def dump_refs(lake: LakeDep, repository: str) -> Response:
     """Write commits, branches and tags into the repository's store."""
-    return json_reply(refs_document(lake.dumping.dump(lake.repositories.get(repository))), 201)
+    return json_reply(asdict(lake.dumping.dump(lake.repositories.get(repository))), 201)
 
 
 @router.put("/{repository}/refs/restore")
@@ -88,7 +89,7 @@ def restore_refs(lake: LakeDep, repository: str, body: RefsBody) -> Response:
 @router.post("/{repository}/dump")
 def submit_dump(lake: LakeDep, repository: str) -> Response:
     """The dump as a task, which is what lakectl asks for. It has ended when this answers."""
-    manifest = refs_document(lake.dumping.dump(lake.repositories.get(repository)))
+    manifest = asdict(lake.dumping.dump(lake.repositories.get(repository)))
     task_id = finished_tasks.issue_id(lake, repository, "dump", {"refs": manifest})
     return json_reply({"id": task_id}, 202)
 
@@ -114,7 +115,7 @@ def get_restore_status(lake: LakeDep, repository: str, task_id: str) -> Response
 
 def _manifest(body: RefsBody) -> RefsManifest:
     return RefsManifest(
-        commits_meta_range_id=body.commits_meta_range_id,
-        tags_meta_range_id=body.tags_meta_range_id,
-        branches_meta_range_id=body.branches_meta_range_id,
+        MetaRangeId(body.commits_meta_range_id),
+        MetaRangeId(body.tags_meta_range_id),
+        MetaRangeId(body.branches_meta_range_id),
     )

@@ -5,33 +5,26 @@ from __future__ import annotations
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from lakesweep.domain.commits import Tag
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
 from lakesweep.lake.api.rest.models import TagBody
-from lakesweep.lake.api.rest.wire import Document, page_document
+from lakesweep.lake.api.rest.wire import page_document, ref_document
 
 router = APIRouter(prefix="/repositories/{repository}/tags")
-
-
-def _ref_document(tag: Tag) -> Document:
-    return {"id": tag.id, "commit_id": tag.commit_id}
 
 
 @router.get("")
 def list_tags(lake: LakeDep, repository: str, page: PageDep) -> Response:
     """Tags in id order."""
-    found = lake.tags.page(
-        lake.repositories.get(repository), prefix=page.prefix, after=page.after, amount=page.amount
-    )
-    return json_reply(page_document(found, _ref_document))
+    found = lake.tags.page(lake.repositories.get(repository), **page)
+    return json_reply(page_document(found, ref_document))
 
 
 @router.post("")
 def create_tag(lake: LakeDep, repository: str, body: TagBody) -> Response:
     """Name a commit."""
     return json_reply(
-        _ref_document(
+        ref_document(
             lake.refs.create_tag(lake.writable(repository, force=body.force), body.id, body.ref)
         ),
         201,
@@ -41,7 +34,7 @@ def create_tag(lake: LakeDep, repository: str, body: TagBody) -> Response:
 @router.get("/{tag}")
 def get_tag(lake: LakeDep, repository: str, tag: str) -> Response:
     """A tag and its commit."""
-    return json_reply(_ref_document(lake.tags.get(lake.repositories.get(repository), tag)))
+    return json_reply(ref_document(lake.tags.get(lake.repositories.get(repository), tag)))
 
 
 @router.delete("/{tag}")

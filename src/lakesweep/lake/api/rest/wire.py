@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from lakesweep.domain.commits import Commit
+from lakesweep.domain.commits import BranchHead, Commit, Tag
 from lakesweep.domain.durations import format_time
 from lakesweep.lake.values import (
     MAX_PAGE,
@@ -16,7 +16,6 @@ from lakesweep.lake.values import (
     Page,
     PreparedCommits,
     PrepareStatus,
-    RefsManifest,
     Repository,
     UncommittedPage,
 )
@@ -62,6 +61,11 @@ def repository_document(repository: Repository) -> Document:
         "storage_id": repository.storage_id,
         "read_only": repository.is_read_only,
     }
+
+
+def ref_document(ref: BranchHead | Tag) -> Document:
+    """Ref."""
+    return {"id": ref.id, "commit_id": ref.commit_id}
 
 
 def commit_document(commit: Commit) -> Document:
@@ -139,15 +143,6 @@ def import_document(status: ImportStatus) -> Document:
     if status.error is not None:
         document["error"] = {"message": status.error}
     return document
-
-
-def refs_document(manifest: RefsManifest) -> Document:
-    """RefsDump."""
-    return {
-        "commits_meta_range_id": manifest.commits_meta_range_id,
-        "tags_meta_range_id": manifest.tags_meta_range_id,
-        "branches_meta_range_id": manifest.branches_meta_range_id,
-    }
 
 
 def prepared_commits_document(prepared: PreparedCommits, presigned_url: str | None) -> Document:
