@@ -14,7 +14,7 @@ from lakesweep.formats.metaranges import read_metarange
 from lakesweep.formats.ranges import read_range_addresses
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.kv.interface import PAGE_ROWS, KeyValueStore, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Held, KeyValueStore, Row
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.sealing import create_key_file
 from lakesweep.lake.values import LakeSettings, Repository
@@ -215,8 +215,15 @@ class DyingKeyValueStore:
     def set(self, partition: str, key: bytes, value: bytes) -> None:
         self._write(lambda: self._inner.set(partition, key, value))
 
-    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
-        return self._write(lambda: self._inner.set_if(partition, key, value, expected))
+    def set_if(
+        self,
+        partition: str,
+        key: bytes,
+        value: bytes,
+        expected: bytes | None,
+        held: Held | None = None,
+    ) -> bool:
+        return self._write(lambda: self._inner.set_if(partition, key, value, expected, held))
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         complete = list(rows)

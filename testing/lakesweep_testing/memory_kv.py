@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from lakesweep.lake.kv.interface import PAGE_ROWS, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row
 
 
 class _Partition:
@@ -51,10 +51,19 @@ class MemoryKeyValueStore:
         with self._lock:
             self._partition(partition).put(key, value)
 
-    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
+    def set_if(
+        self,
+        partition: str,
+        key: bytes,
+        value: bytes,
+        expected: bytes | None,
+        held: Held | None = None,
+    ) -> bool:
         with self._lock:
             found = self._partition(partition)
             if found.values.get(key) != expected:
+                return False
+            if held is not None and self._partition(held[0]).values.get(held[1]) != held[2]:
                 return False
             found.put(key, value)
             return True

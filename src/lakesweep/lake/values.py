@@ -182,6 +182,16 @@ class PresignedUpload:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedUpload:
+    """A presigned upload as a client names it: its id, and what it was begun for."""
+
+    id: str
+    branch_id: str
+    path: str
+    physical_address: str
+
+
+@dataclass(frozen=True, slots=True)
 class UploadedPart:
     """One part of a multipart upload; `etag` is the hex MD5 of its bytes, without quotes."""
 

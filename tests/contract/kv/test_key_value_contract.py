@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.lake.kv.interface import KeyValueStore, scan
+from lakesweep.lake.kv.interface import Held, KeyValueStore, scan
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
@@ -132,6 +132,35 @@ def test_scan_reads_all_pages(kv: KeyValueStore) -> None:
     kv.set_many("p", rows)
     for page_rows in (1, 100, 125, 250, 251):
         assert list(scan(kv, "p", page_rows=page_rows)) == rows
+
+
+@pytest.mark.parametrize("present", [None, b"before"])
+def test_a_write_is_held_by_another_key(kv: KeyValueStore, present: bytes | None) -> None:
+    """It is made while that key has the value that was named, and else not at all."""
+    if present is not None:
+        kv.set("p", b"k", present)
+    kv.set("q", b"record", b"claimed")
+    assert not kv.set_if("p", b"k", b"x", present, ("q", b"record", b"pending"))
+    assert not kv.set_if("p", b"k", b"x", present, ("q", b"other", b"claimed"))
+    assert not kv.set_if("p", b"k", b"x", b"else", ("q", b"record", b"claimed"))
+    assert kv.get("p", b"k") == present
+    assert kv.set_if("p", b"k", b"x", present, ("q", b"record", b"claimed"))
+    assert kv.get("p", b"k") == b"x"
+
+
+def test_of_a_held_write_and_a_removal_one_comes_first(kv: KeyValueStore) -> None:
+    """Who removes the record and then looks finds what was written by it, or it is never written."""
+    for number in range(20):
+        key, record = b"k%d" % number, ("q", b"r%d" % number, b"claimed")
+        kv.set(*record)
+
+        def write_or_remove(n: int, key: bytes = key, record: Held = record) -> bool:
+            if n:
+                return kv.set_if("p", key, b"x", None, record)
+            return not kv.delete_if(*record) or kv.get("p", key) is not None
+
+        is_found, is_written = _all_at_once(2, write_or_remove)
+        assert is_found or not is_written
 
 
 def test_deleted_partition_is_empty(kv: KeyValueStore) -> None:

@@ -12,6 +12,7 @@ import pytest
 from lakesweep.domain.commits import BranchId
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.formats.commits_csv import read_commits_csv
+from lakesweep.formats.refs_dump import RefsManifest
 from lakesweep.formats.rules import decode_rules
 from lakesweep.lake.errors import (
     ConflictError,
@@ -19,7 +20,7 @@ from lakesweep.lake.errors import (
     InvalidRequestError,
     MissingError,
 )
-from lakesweep.lake.values import ImportSource, ImportStatus, RefsManifest
+from lakesweep.lake.values import ImportSource, ImportStatus
 from lakesweep_testing.lakes import LakeRepo
 
 

@@ -18,6 +18,7 @@ from lakesweep.lake.errors import (
     UnsupportedOperationError,
 )
 from lakesweep.lake.staging.staging_area import Staging
+from lakesweep.lake.values import NamedUpload
 from lakesweep.storage.memory import MemoryBackend
 from lakesweep.storage.signing import SignedMethod, SignedUrl
 from lakesweep.storage.translate import TRANSIENT
@@ -103,15 +104,14 @@ def complete(repo: LakeRepo, upload: tuple[str, str], parts: Any = PART, **how: 
     full = f"{repo.namespace}/{address}"
     lake = how.pop("lake", repo.lake)
     path, branch = how.pop("path", "big"), how.pop("branch", "main")
-    return lake.presigned_multipart.complete(
-        repo.record, branch, path, upload_id, full, parts, **how
-    )
+    named = NamedUpload(upload_id, branch, path, full)
+    return lake.presigned_multipart.complete(repo.record, named, parts, **how)
 
 
 def abort(repo: LakeRepo, upload: tuple[str, str]) -> None:
     upload_id, address = upload
-    full = f"{repo.namespace}/{address}"
-    repo.lake.presigned_multipart.abort(repo.record, "main", "big", upload_id, full)
+    named = NamedUpload(upload_id, "main", "big", f"{repo.namespace}/{address}")
+    repo.lake.presigned_multipart.abort(repo.record, named)
 
 
 def test_upload_is_reported_to_a_collector_until_its_entry_is_staged(
@@ -230,6 +230,24 @@ def test_two_requests_do_not_complete_one_upload(repo: LakeRepo) -> None:
     repo.clock.advance(hours=2)
     abort(repo, upload)
     assert repo.uncommitted() == []
+
+
+def test_completion_that_slept_past_its_claim_stages_nothing(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that was suspended between claim and staging wakes up when a collection has taken the object."""
+    upload = begin(repo)
+    write = Staging.write
+
+    def late_write(*args: Any, **how: Any) -> None:
+        repo.clock.advance(days=2)
+        assert repo.uncommitted() == []
+        write(*args, **how)
+
+    monkeypatch.setattr(Staging, "write", late_write)
+    with pytest.raises(MissingError, match="nothing was staged"):
+        complete(repo, upload)
+    assert repo.paths() == []
 
 
 def test_aborted_upload_ends_in_the_store_too(repo: LakeRepo, signing: SigningMemory) -> None:

@@ -23,6 +23,7 @@ from lakesweep.lake.errors import (
     PreconditionFailedError,
     RangeNotSatisfiableError,
 )
+from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.values import ByteRange, StagingLocation, UploadedPart
 from lakesweep_testing.lakes import LakeRepo
 
@@ -358,8 +359,53 @@ class TestLink:
         assert seen == [[address]]
         assert repo.uncommitted() == [address]
 
+    @pytest.mark.parametrize("if_absent", [False, True])
+    def test_link_that_slept_past_its_claim_stages_nothing(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, if_absent: bool
+    ) -> None:
+        """A server that was suspended between claim and staging wakes up when a collection has taken the object."""
+        at = _issue(repo)
+        _sleep_before_staging(repo, monkeypatch)
+        with pytest.raises(InvalidAddressError, match=r"time was over.*Nothing was staged"):
+            _link(repo, at.physical_address, if_absent=if_absent)
+        assert repo.paths() == []
+
+    def test_link_that_slept_past_its_claim_leaves_what_was_staged(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What the link would have written over is still there."""
+        repo.put("p", b"before")
+        at = _issue(repo)
+        _sleep_before_staging(repo, monkeypatch)
+        with pytest.raises(InvalidAddressError):
+            _link(repo, at.physical_address)
+        assert repo.read("p") == b"before"
+
+
+def _sleep_before_staging(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the claim of an upload and its entry two days go by, and a collection asks what is live."""
+    write = Staging.write
+
+    def late_write(*row: object, **how: object) -> None:
+        repo.clock.advance(days=2)
+        repo.uncommitted()
+        write(*row, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Staging, "write", late_write)
+
 
 class TestMultipart:
+    def test_completion_that_slept_past_its_claim_stages_nothing(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its parts are gone by then, and its object may be."""
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        part = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"1"])
+        _sleep_before_staging(repo, monkeypatch)
+        with pytest.raises(MissingError, match="nothing was staged"):
+            repo.lake.multipart.complete(repo.record, upload.upload_id, [part])
+        assert repo.paths() == []
+
     def test_parts_become_one_object(self, repo: LakeRepo) -> None:
         """Joined in order; the etag is S3's, the checksum its part before the dash."""
         upload = repo.lake.multipart.create(

@@ -10,6 +10,9 @@ PAGE_ROWS = 1000
 Row = tuple[bytes, bytes]
 """A key and its value. A plain tuple: millions of them pass through a scan."""
 
+Held = tuple[str, bytes, bytes]
+"""A partition, a key in it, and the value that the key must have for another write to be made."""
+
 
 class KeyValueStore(Protocol):
     """Partitions of ordered keys. Every call is atomic and durable when it returns, in this and other processes.
@@ -28,8 +31,18 @@ class KeyValueStore(Protocol):
         """Write the value, whatever was there."""
         ...
 
-    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
-        """Write the value if the present one equals `expected` (None: no such key); say whether it was done."""
+    def set_if(
+        self,
+        partition: str,
+        key: bytes,
+        value: bytes,
+        expected: bytes | None,
+        held: Held | None = None,
+    ) -> bool:
+        """Write the value if the present one equals `expected` (None: no such key); say whether it was done.
+
+        With `held` it is written only while that key has its value, looked at in the same transaction.
+        """
         ...
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:

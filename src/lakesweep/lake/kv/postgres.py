@@ -21,7 +21,7 @@ from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Row, end_of_prefix
+from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row, end_of_prefix
 
 # All columns are bytes: those are ordered bytewise, whatever collation the server was set up with.
 _METADATA = MetaData()
@@ -42,6 +42,13 @@ _CREATE = text(
     "INSERT INTO lake_kv (part, k, v) VALUES (:part, :k, :v) ON CONFLICT (part, k) DO NOTHING"
 )
 _REPLACE = text("UPDATE lake_kv SET v = :v WHERE part = :part AND k = :k AND v = :expected")
+# Locked until the write is made: who would remove the record waits for it, or was first and is seen.
+_IS_HELD = "EXISTS (SELECT 1 FROM lake_kv WHERE part = :held_part AND k = :held_k AND v = :held_v FOR SHARE)"
+_CREATE_HELD = text(
+    f"INSERT INTO lake_kv (part, k, v) SELECT :part, :k, :v WHERE {_IS_HELD}"
+    " ON CONFLICT (part, k) DO NOTHING"
+)
+_REPLACE_HELD = text(f"{_REPLACE.text} AND {_IS_HELD}")
 _DELETE = text("DELETE FROM lake_kv WHERE part = :part AND k = :k")
 _DELETE_IF = text("DELETE FROM lake_kv WHERE part = :part AND k = :k AND v = :expected")
 # In steps, so that other writers get their turn while a large staging token goes.
@@ -91,11 +98,22 @@ class PostgresKeyValueStore:
     def set(self, partition: str, key: bytes, value: bytes) -> None:
         self._write(_SET, {"part": partition.encode(), "k": key, "v": value})
 
-    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
+    def set_if(
+        self,
+        partition: str,
+        key: bytes,
+        value: bytes,
+        expected: bytes | None,
+        held: Held | None = None,
+    ) -> bool:
         parameters = {"part": partition.encode(), "k": key, "v": value}
+        if held is not None:
+            names = ("held_part", "held_k", "held_v")
+            parameters |= zip(names, (held[0].encode(), *held[1:]), strict=True)
         if expected is None:
-            return self._write(_CREATE, parameters) == 1
-        return self._write(_REPLACE, {**parameters, "expected": expected}) == 1
+            return self._write(_CREATE if held is None else _CREATE_HELD, parameters) == 1
+        replace = _REPLACE if held is None else _REPLACE_HELD
+        return self._write(replace, {**parameters, "expected": expected}) == 1
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         part = partition.encode()

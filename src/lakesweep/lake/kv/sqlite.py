@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Row, end_of_prefix
+from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row, end_of_prefix
 from lakesweep.storage.waiting import about_to_wait
 
 # All columns are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
@@ -32,6 +32,12 @@ _SET = (
 )
 _CREATE = "INSERT INTO lake_kv (part, k, v) VALUES (?, ?, ?) ON CONFLICT (part, k) DO NOTHING"
 _REPLACE = "UPDATE lake_kv SET v = ? WHERE part = ? AND k = ? AND v = ?"
+_IS_HELD = "EXISTS (SELECT 1 FROM lake_kv WHERE part = ? AND k = ? AND v = ?)"
+_CREATE_HELD = (
+    f"INSERT INTO lake_kv (part, k, v) SELECT ?, ?, ? WHERE {_IS_HELD}"
+    " ON CONFLICT (part, k) DO NOTHING"
+)
+_REPLACE_HELD = f"{_REPLACE} AND {_IS_HELD}"
 _DELETE = "DELETE FROM lake_kv WHERE part = ? AND k = ?"
 _DELETE_IF = "DELETE FROM lake_kv WHERE part = ? AND k = ? AND v = ?"
 # In steps, so that other writers get their turn while a large staging token goes.
@@ -82,11 +88,21 @@ class SqliteKeyValueStore:
     def set(self, partition: str, key: bytes, value: bytes) -> None:
         self._write_one(_SET, (partition.encode(), key, value))
 
-    def set_if(self, partition: str, key: bytes, value: bytes, expected: bytes | None) -> bool:
+    def set_if(
+        self,
+        partition: str,
+        key: bytes,
+        value: bytes,
+        expected: bytes | None,
+        held: Held | None = None,
+    ) -> bool:
         part = partition.encode()
+        guard = () if held is None else (held[0].encode(), *held[1:])
         if expected is None:
-            return self._write_one(_CREATE, (part, key, value)) == 1
-        return self._write_one(_REPLACE, (value, part, key, expected)) == 1
+            create = _CREATE if held is None else _CREATE_HELD
+            return self._write_one(create, (part, key, value, *guard)) == 1
+        replace = _REPLACE if held is None else _REPLACE_HELD
+        return self._write_one(replace, (value, part, key, expected, *guard)) == 1
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         part = partition.encode()

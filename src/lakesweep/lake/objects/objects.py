@@ -89,7 +89,8 @@ class Objects:
             content_type=content_type,
         )
         row = (key, encode_staged(entry))
-        self._staging.write(repository, branch_id, row, if_absent=if_absent)
+        held = None if stored.pending is None else self._pending.held(repository, stored.pending)
+        self._staging.write(repository, branch_id, row, if_absent=if_absent, held=held)
         if stored.pending is not None:
             self._pending.remove(repository, stored.pending)
         return stats_of(repository, path, entry)

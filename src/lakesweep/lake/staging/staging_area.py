@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 from lakesweep.domain.commits import BranchHead
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.errors import PreconditionFailedError
-from lakesweep.lake.kv.interface import Row
+from lakesweep.lake.errors import MissingError, PreconditionFailedError
+from lakesweep.lake.kv.interface import Held, Row
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, sealed, too_many_tries
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.values import Repository
@@ -27,14 +27,24 @@ class Staging:
         self._entries = entries
 
     def write(
-        self, repository: Repository, branch_id: str, row: Row, *, if_absent: bool = False
+        self,
+        repository: Repository,
+        branch_id: str,
+        row: Row,
+        *,
+        if_absent: bool = False,
+        held: Held | None = None,
     ) -> None:
         """Stage one value; with `if_absent` only where the branch has none, and of several that race one wins.
 
+        Args:
+            held: the record that protects the entry's object. Without it a collection may have taken the object.
+
         Raises:
             PreconditionFailedError: `if_absent`, and the path exists.
+            MissingError: `held`, and the record is gone or was changed (`upload-not-found`).
         """
-        self.write_computed(repository, branch_id, lambda _: [row], if_absent=if_absent)
+        self.write_computed(repository, branch_id, lambda _: [row], if_absent=if_absent, held=held)
 
     def write_many(self, repository: Repository, branch_id: str, rows: list[Row]) -> None:
         """Stage several values, all or none."""
@@ -47,13 +57,22 @@ class Staging:
         compute: Callable[[BranchHead], list[Row]],
         *,
         if_absent: bool = False,
+        held: Held | None = None,
     ) -> None:
         """Stage rows that follow from the branch as it is; they are computed again when the branch changed meanwhile."""
         for _ in range(MAX_TRIES):
             record = self._branches.read(repository, branch_id)
             rows = compute(record.head)
+            if held is not None and self._context.kv.get(held[0], held[1]) != held[2]:
+                raise MissingError(
+                    f"the time of an upload to branch {branch_id!r} of {repository.id} was over, or another request"
+                    " took it over, before its entry was staged; nothing was staged",
+                    kind="upload-not-found",
+                )
             if if_absent:
-                is_written = all(self._write_absent(repository, record, row) for row in rows)
+                is_written = all(self._write_absent(repository, record, row, held) for row in rows)
+            elif held is not None:
+                is_written = all(self._write_held(record, row, held) for row in rows)
             else:
                 is_written = self._write_over(record, rows)
             if is_written and self._is_unchanged(repository, record):
@@ -104,7 +123,15 @@ class Staging:
             self._context.kv.set_many(record.head.staging_token, rows)
         return True
 
-    def _write_absent(self, repository: Repository, record: BranchRecord, row: Row) -> bool:
+    def _write_held(self, record: BranchRecord, row: Row, held: Held) -> bool:
+        key, value = row
+        token = record.head.staging_token
+        present = self._context.kv.get(token, key)
+        return present == value or self._context.kv.set_if(token, key, value, present, held)
+
+    def _write_absent(
+        self, repository: Repository, record: BranchRecord, row: Row, held: Held | None
+    ) -> bool:
         key, value = row
         token = record.head.staging_token
         present = self._context.kv.get(token, key)
@@ -114,7 +141,7 @@ class Staging:
             return True
         if seen is not None:
             raise _exists(repository, record.head.id, key)
-        return self._context.kv.set_if(token, key, value, present)
+        return self._context.kv.set_if(token, key, value, present, held)
 
     def _is_unchanged(self, repository: Repository, record: BranchRecord) -> bool:
         return self._branches.read(repository, record.head.id).raw == record.raw

@@ -20,7 +20,7 @@ from lakesweep.lake.refs.branches import Branches
 from lakesweep.lake.staging.descriptions import check_description, clean_checksum
 from lakesweep.lake.staging.staged_values import encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
-from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
+from lakesweep.lake.uploads.pending import FoundUpload, PendingUploads
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import NO_METADATA, ObjectStats, Repository, StagingLocation
 
@@ -54,18 +54,9 @@ class Linking:
         self._branches.read(repository, branch_id)
         unsigned = self._slices.new_address()
         token = self._token(repository, branch_id, path, unsigned)
-        now = self._context.now()
-        upload = PendingUpload(
-            id=f"{unsigned},{token}",
-            kind="link",
-            branch_id=branch_id,
-            path=path,
-            address=f"{unsigned},{token}",
-            created_at=now,
-            expires_at=now + self._context.settings.token_life,
-        )
-        self._pending.register(repository, upload)
-        return StagingLocation(full_address(repository, upload.address), token, upload.expires_at)
+        address = f"{unsigned},{token}"
+        begun = self._pending.begin(repository, "link", address, branch_id, path, address)
+        return StagingLocation(full_address(repository, address), token, begun.upload.expires_at)
 
     def link(
         self,
@@ -99,11 +90,13 @@ class Linking:
         if claimed is None:
             raise _refused(physical_address, "it was linked already, or has expired")
         try:
-            row = (key, encode_staged(entry))
-            self._staging.write(repository, branch_id, row, if_absent=if_absent)
-        except LakeError:
+            row, held = (key, encode_staged(entry)), self._pending.held(repository, claimed)
+            self._staging.write(repository, branch_id, row, if_absent=if_absent, held=held)
+        except LakeError as wrong:
             # Nothing was staged, so the token was not used.
             self._pending.release(repository, claimed)
+            if wrong.kind == "upload-not-found":
+                raise _refused(physical_address, "its time was over meanwhile") from wrong
             raise
         self._pending.remove(repository, claimed)
         return stats_of(repository, path, entry)

@@ -71,20 +71,17 @@ class Multipart:
         path_key(path)
         check_description(content_type=content_type, metadata=metadata)
         self._branches.read(repository, branch_id)
-        now = self._context.now()
-        upload = PendingUpload(
-            id=new_xid(now),
-            kind="multipart",
-            branch_id=branch_id,
-            path=path,
-            address=self._slices.new_address(),
-            created_at=now,
-            expires_at=now + self._context.settings.token_life,
+        begun = self._pending.begin(
+            repository,
+            "multipart",
+            new_xid(self._context.now()),
+            branch_id,
+            path,
+            self._slices.new_address(),
             content_type=content_type,
-            metadata=dict(metadata),
+            metadata=metadata,
         )
-        self._pending.register(repository, upload)
-        return _shown(repository, upload)
+        return _shown(repository, begun.upload)
 
     def get(self, repository: Repository, upload_id: str) -> MultipartUpload:
         """The upload; `MissingError` (`upload-not-found`)."""
@@ -155,8 +152,8 @@ class Multipart:
                 metadata=upload.metadata,
                 content_type=upload.content_type,
             )
-            row = (key, encode_staged(entry))
-            self._staging.write(repository, upload.branch_id, row, if_absent=if_absent)
+            row, held = (key, encode_staged(entry)), self._pending.held(repository, claimed)
+            self._staging.write(repository, upload.branch_id, row, if_absent=if_absent, held=held)
         except LakeError:
             self._pending.release(repository, claimed)
             raise
@@ -168,11 +165,7 @@ class Multipart:
     def abort(self, repository: Repository, upload_id: str) -> None:
         """End the upload without an object; `ConflictError` (`upload-busy`) while it is being completed."""
         found = self._find(repository, upload_id)
-        is_busy = (
-            found.upload.claimed_at is not None
-            and self._context.now() - found.upload.claimed_at < self._context.settings.claim_life
-        )
-        if is_busy or not self._end(repository, found):
+        if self._pending.is_busy(found.upload) or not self._end(repository, found):
             raise ConflictError(f"upload {upload_id} is being completed", kind="upload-busy")
 
     def remove_ended(self, repository: Repository) -> None:

@@ -17,9 +17,9 @@ from datetime import datetime
 from typing import Literal
 
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Row, scan
+from lakesweep.lake.kv.interface import Held, Row, scan
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
-from lakesweep.lake.values import Repository
+from lakesweep.lake.values import NO_METADATA, Repository
 
 UploadKind = Literal["link", "multipart", "presigned", "stream"]
 UploadState = Literal["pending", "claimed", "ending"]
@@ -59,6 +59,33 @@ class PendingUploads:
     def __init__(self, context: LakeContext) -> None:
         self._context = context
 
+    def begin(
+        self,
+        repository: Repository,
+        kind: UploadKind,
+        upload_id: str,
+        branch_id: str,
+        path: str,
+        address: str,
+        *,
+        content_type: str = "",
+        metadata: Mapping[str, str] = NO_METADATA,
+    ) -> FoundUpload:
+        """Register an upload that lives for `token_life` from now on."""
+        now = self._context.now()
+        upload = PendingUpload(
+            id=upload_id,
+            kind=kind,
+            branch_id=branch_id,
+            path=path,
+            address=address,
+            created_at=now,
+            expires_at=now + self._context.settings.token_life,
+            content_type=content_type,
+            metadata=dict(metadata),
+        )
+        return self.register(repository, upload)
+
     def register(self, repository: Repository, upload: PendingUpload) -> FoundUpload:
         """Write a new record. From here on a collection counts the address as live."""
         raw = _encode(upload)
@@ -69,6 +96,15 @@ class PendingUploads:
         """The record, expired or not."""
         raw = self._context.kv.get(partition_of(repository), _key(upload_id))
         return None if raw is None else FoundUpload(_decode(raw), raw)
+
+    def held(self, repository: Repository, found: FoundUpload) -> Held:
+        """What an entry is staged by: the record as it was found."""
+        return partition_of(repository), _key(found.upload.id), found.raw
+
+    def is_busy(self, upload: PendingUpload) -> bool:
+        """Whether a request that may still be alive is about to stage the upload's entry."""
+        life = self._context.settings.claim_life
+        return upload.claimed_at is not None and self._context.now() - upload.claimed_at < life
 
     def claim(
         self, repository: Repository, found: FoundUpload, claimed_for: str = ""

@@ -30,7 +30,7 @@ from lakesweep.lake.staging.descriptions import check_description, clean_checksu
 from lakesweep.lake.staging.staged_values import encode_staged, stats_of
 from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
-from lakesweep.lake.values import NO_METADATA, ObjectStats, PresignedUpload, Repository
+from lakesweep.lake.values import NO_METADATA, NamedUpload, ObjectStats, PresignedUpload, Repository
 from lakesweep.storage import ObjectInfo, SignedUploads
 from lakesweep.storage.translate import TRANSIENT
 
@@ -63,56 +63,35 @@ class PresignedMultipart:
         uploads = self._uploads(repository)
         address = self._slices.new_address()
         upload_id = uploads.create(address)
-        now = self._context.now()
-        upload = PendingUpload(
-            id=upload_id,
-            kind=KIND,
-            branch_id=branch_id,
-            path=path,
-            address=address,
-            created_at=now,
-            expires_at=now + self._context.settings.token_life,
-        )
         # The upload may not be anybody's before the record is there: without one its object would be garbage.
-        self._pending.register(repository, upload)
+        self._pending.begin(repository, KIND, upload_id, branch_id, path, address)
         urls = [
             uploads.sign_part(address, upload_id, number, SIGNED_URL_LIFE).url
             for number in range(1, parts + 1)
         ]
         return PresignedUpload(upload_id, full_address(repository, address), urls)
 
-    def sign_part(
-        self,
-        repository: Repository,
-        branch_id: str,
-        path: str,
-        upload_id: str,
-        physical_address: str,
-        number: int,
-    ) -> str:
+    def sign_part(self, repository: Repository, named: NamedUpload, number: int) -> str:
         """The URL of one part of an upload under way."""
         uploads = self._uploads(repository)
-        found = self._find(repository, branch_id, path, upload_id, physical_address)
-        return uploads.sign_part(found.upload.address, upload_id, number, SIGNED_URL_LIFE).url
+        upload = self._find(repository, named).upload
+        return uploads.sign_part(upload.address, upload.id, number, SIGNED_URL_LIFE).url
 
     def complete(
         self,
         repository: Repository,
-        branch_id: str,
-        path: str,
-        upload_id: str,
-        physical_address: str,
+        named: NamedUpload,
         parts: Sequence[tuple[int, str]],
         *,
         content_type: str = "",
         metadata: Mapping[str, str] = NO_METADATA,
     ) -> ObjectStats:
         """Claim the upload, have the store join the parts, stage the entry, and only then remove the record."""
-        key = path_key(path)
+        key = path_key(named.path)
         check_description(content_type=content_type, metadata=metadata)
-        self._branches.read(repository, branch_id)
+        self._branches.read(repository, named.branch_id)
         uploads = self._uploads(repository)
-        found = self._find(repository, branch_id, path, upload_id, physical_address)
+        found = self._find(repository, named)
         if not parts:
             raise InvalidRequestError("an upload of no parts can't be completed", kind="no-parts")
         claimed = self._claim(repository, found, parts)
@@ -126,31 +105,23 @@ class PresignedMultipart:
                 metadata=dict(metadata),
                 content_type=content_type,
             )
-            self._staging.write(repository, branch_id, (key, encode_staged(entry)))
+            row, held = (key, encode_staged(entry)), self._pending.held(repository, claimed)
+            self._staging.write(repository, named.branch_id, row, held=held)
         except LakesweepError:
             self._pending.release(repository, claimed)
             raise
         self._pending.remove(repository, claimed)
-        return stats_of(repository, path, entry)
+        return stats_of(repository, named.path, entry)
 
-    def abort(
-        self,
-        repository: Repository,
-        branch_id: str,
-        path: str,
-        upload_id: str,
-        physical_address: str,
-    ) -> None:
+    def abort(self, repository: Repository, named: NamedUpload) -> None:
         """End the upload without an object; `ConflictError` (`upload-busy`) while it is being completed."""
         self._uploads(repository)
-        found = self._find(repository, branch_id, path, upload_id, physical_address)
-        claimed_at = found.upload.claimed_at
-        life = self._context.settings.claim_life
-        is_busy = claimed_at is not None and self._context.now() - claimed_at < life
+        found = self._find(repository, named)
+        is_busy = self._pending.is_busy(found.upload)
         ending = replace(found.upload, state="ending")
         ended = None if is_busy else self._pending.change(repository, found, ending)
         if ended is None:
-            raise ConflictError(f"upload {upload_id} is being completed", kind="upload-busy")
+            raise ConflictError(f"upload {named.id} is being completed", kind="upload-busy")
         self._remove(repository, ended)
 
     def remove_ended(self, repository: Repository) -> None:
@@ -174,28 +145,21 @@ class PresignedMultipart:
             )
         return uploads
 
-    def _find(
-        self,
-        repository: Repository,
-        branch_id: str,
-        path: str,
-        upload_id: str,
-        physical_address: str,
-    ) -> FoundUpload:
-        found = self._pending.find(repository, upload_id)
+    def _find(self, repository: Repository, named: NamedUpload) -> FoundUpload:
+        found = self._pending.find(repository, named.id)
         upload = None if found is None else found.upload
         is_known = upload is not None and upload.kind == KIND and upload.state != "ending"
         if found is None or not is_known or self._context.now() >= found.upload.expires_at:
             raise MissingError(
-                f"repository {repository.id} has no presigned upload {upload_id[:200]!r} under way;"
+                f"repository {repository.id} has no presigned upload {named.id[:200]!r} under way;"
                 " it ended, or its time is over. Nothing was done.",
                 kind="upload-not-found",
             )
         begun_as = (found.upload.branch_id, found.upload.path)
         expected = full_address(repository, found.upload.address)
-        if begun_as != (branch_id, path) or physical_address != expected:
+        if begun_as != (named.branch_id, named.path) or named.physical_address != expected:
             raise InvalidAddressError(
-                f"upload {upload_id} was begun for another branch, path or address; nothing was done"
+                f"upload {named.id} was begun for another branch, path or address; nothing was done"
             )
         return found
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import chain
 
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.uploads.pending import FoundUpload, PendingUpload, PendingUploads
+from lakesweep.lake.uploads.pending import FoundUpload, PendingUploads
 from lakesweep.lake.values import Repository
 
 _AT_ONCE_BYTES = 8 * 1024 * 1024
@@ -50,21 +50,8 @@ class UploadStreams:
         if len(head) <= _AT_ONCE_BYTES:
             store.write(address, head)
             return StoredBytes(len(head), hashlib.md5(head, usedforsecurity=False).hexdigest())
-        now = self._context.now()
-        tracked = _Tracked(
-            self._pending.register(
-                repository,
-                PendingUpload(
-                    id=address,
-                    kind="stream",
-                    branch_id=branch_id,
-                    path=path,
-                    address=address,
-                    created_at=now,
-                    expires_at=now + self._context.settings.token_life,
-                ),
-            )
-        )
+        pending = self._pending
+        tracked = _Tracked(pending.begin(repository, "stream", address, branch_id, path, address))
         digest = hashlib.md5(usedforsecurity=False)
         size = 0
 

@@ -12,6 +12,7 @@ from lakesweep.lake.api.rest.dependencies import LakeDep, PathQuery
 from lakesweep.lake.api.rest.models import CompletePresignedBody, StagingBody
 from lakesweep.lake.api.rest.wire import DEFAULT_CONTENT_TYPE, object_document
 from lakesweep.lake.uploads.multipart import MOST_PARTS
+from lakesweep.lake.values import NamedUpload
 
 router = APIRouter(prefix="/repositories/{repository}/branches/{branch}/staging/pmpu")
 
@@ -46,9 +47,8 @@ def sign_upload_part(
     body: StagingBody,
 ) -> Response:
     """A URL to put one part to."""
-    url = lake.presigned_multipart.sign_part(
-        lake.writable(repository), branch, path, uploadId, body.physical_address, partNumber
-    )
+    named = NamedUpload(uploadId, branch, path, body.physical_address)
+    url = lake.presigned_multipart.sign_part(lake.writable(repository), named, partNumber)
     return json_reply({"presigned_url": url})
 
 
@@ -64,10 +64,7 @@ def complete_presigned_upload(
     """Make the parts the object at `path`."""
     stats = lake.presigned_multipart.complete(
         lake.writable(repository),
-        branch,
-        path,
-        uploadId,
-        body.physical_address,
+        NamedUpload(uploadId, branch, path, body.physical_address),
         [(part.part_number, part.etag) for part in body.parts],
         content_type=body.content_type or DEFAULT_CONTENT_TYPE,
         metadata=body.user_metadata,
@@ -80,7 +77,6 @@ def abort_presigned_upload(
     lake: LakeDep, repository: str, branch: str, uploadId: str, path: PathQuery, body: StagingBody
 ) -> Response:
     """End an upload without an object."""
-    lake.presigned_multipart.abort(
-        lake.writable(repository), branch, path, uploadId, body.physical_address
-    )
+    named = NamedUpload(uploadId, branch, path, body.physical_address)
+    lake.presigned_multipart.abort(lake.writable(repository), named)
     return no_content()
