@@ -7,11 +7,12 @@ store is done once an hour.
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from lakesweep.domain.commits import HeadMove
 from lakesweep.errors import LakesweepError
-from lakesweep.lake.collection.prepared_lists import PreparedLists
+from lakesweep.lake.collection.prepared_lists import remove_old_lists
 from lakesweep.lake.collection.retention_rules import RetentionRulesStore
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.context import LakeContext
@@ -38,37 +39,23 @@ _RULES_GRACE = timedelta(days=30)
 _LEFTOVER_AGE = timedelta(days=2)
 
 
+@dataclass(eq=False, repr=False)
 class Housekeeping:
     """The periodic job."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        repositories: Repositories,
-        commits: Commits,
-        head_moves: HeadMoves,
-        rules: RetentionRulesStore,
-        pending: PendingUploads,
-        multipart: Multipart,
-        presigned_multipart: PresignedMultipart,
-        copies: TrackedCopies,
-        dropped_tokens: DroppedTokens,
-        tasks: Tasks,
-    ) -> None:
-        self._context = context
-        self._repositories = repositories
-        self._commits = commits
-        self._head_moves = head_moves
-        self._rules = rules
-        self._pending = pending
-        self._multipart = multipart
-        self._presigned_multipart = presigned_multipart
-        self._copies = copies
-        self._dropped_tokens = dropped_tokens
-        self._tasks = tasks
-        self._lists = PreparedLists(context)
-        self._leftovers: dict[str, Leftovers] = {}
-        self._next_deep_round: datetime | None = None
+    _context: LakeContext
+    _repositories: Repositories
+    _commits: Commits
+    _head_moves: HeadMoves
+    _rules: RetentionRulesStore
+    _pending: PendingUploads
+    _multipart: Multipart
+    _presigned_multipart: PresignedMultipart
+    _copies: TrackedCopies
+    _dropped_tokens: DroppedTokens
+    _tasks: Tasks
+    _leftovers: dict[str, Leftovers] = field(default_factory=dict, init=False)
+    _next_deep_round: datetime | None = field(default=None, init=False)
 
     def run(self, now: datetime | None = None) -> None:
         """One round."""
@@ -91,7 +78,7 @@ class Housekeeping:
             self._remove_leftovers(repository, now)
             self._presigned_multipart.remove_ended(repository)
             self._remove_head_moves(repository, now)
-            self._lists.remove_old(repository, now)
+            remove_old_lists(self._context, repository, now)
         except LakesweepError as failed:
             # One repository's store must not keep the others from their upkeep.
             logger.warning("upkeep of repository %s was not finished: %s", repository.id, failed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
@@ -40,6 +41,7 @@ _LISTING_WORKERS = 16
 _PAGES_AHEAD = 4
 
 
+@dataclass(eq=False, repr=False)
 class ObjectStore:
     """Objects below one root. Keys are relative to it and verbatim.
 
@@ -48,18 +50,11 @@ class ObjectStore:
     Odd keys (`keys.py`) are listed, and refused by everything else.
     """
 
-    def __init__(
-        self,
-        root: Location,
-        backend: Backend,
-        options: StorageOptions,
-        congestion: CongestionControl,
-    ) -> None:
-        self.root = root
-        self.backend = backend
-        self.options = options
-        self.congestion = congestion
-        self._has_container = False
+    root: Location
+    backend: Backend
+    options: StorageOptions
+    congestion: CongestionControl
+    _has_container: bool = field(default=False, init=False)
 
     def __repr__(self) -> str:
         return f"ObjectStore({self.root.uri!r})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lakesweep.catalogs.nessie.history import CommitHistory
@@ -17,15 +17,13 @@ States = tuple[CatalogContent, ...]
 Content = TypeVar("Content", TableState, OtherContent)
 
 
+@dataclass(eq=False, repr=False)
 class LiveReferences:
     """One reference for each content of each live commit or state, made while it is gone through."""
 
-    def __init__(
-        self, history: CommitHistory, live: LiveCommits, states: Mapping[int, States]
-    ) -> None:
-        self._history = history
-        self._live = live
-        self._states = states
+    _history: CommitHistory
+    _live: LiveCommits
+    _states: Mapping[int, States]
 
     def __iter__(self) -> Iterator[ContentReference]:
         for number, contents in live_contents(self._history, self._live, self._states):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Container
+from dataclasses import dataclass, field
 
 from lakesweep.catalogs.nessie.history import ROOT, CommitHistory
 from lakesweep.catalogs.nessie.values import CatalogContent
@@ -16,24 +17,17 @@ _NONE = -1
 _Current = tuple[str, int]
 
 
+@dataclass(eq=False, repr=False)
 class StateWalk:
     """Finds what keys have at some commits. It costs one step for each change of each commit, however many those are."""
 
-    def __init__(
-        self,
-        history: CommitHistory,
-        asked: Container[int],
-        value_of: Callable[[CatalogContent], str | None],
-        on_end: Callable[[str, int], None] | None = None,
-    ) -> None:
-        """`asked` are the commits, `value_of` is what to find; `on_end` hears a value that a commit takes off a key."""
-        self._history = history
-        self._asked = asked
-        self._value_of = value_of
-        self._on_end = on_end
-        self._current: dict[tuple[str, ...], _Current] = {}
-        self._met = 0
-        self._found: set[str] = set()
+    _history: CommitHistory
+    _asked: Container[int]  # the commits
+    _value_of: Callable[[CatalogContent], str | None]  # what to find
+    _on_end: Callable[[str, int], None] | None = None  # hears a value that a commit takes off a key
+    _current: dict[tuple[str, ...], _Current] = field(default_factory=dict, init=False)
+    _met: int = field(default=0, init=False)
+    _found: set[str] = field(default_factory=set, init=False)
 
     def found(self) -> set[str]:
         """Every value that a key has at one of the commits."""

@@ -18,26 +18,20 @@ _MOST_RUNS = 50
 _ROUND = timedelta(hours=1)
 
 
-class PreparedLists:
-    """Lists of uncommitted objects and of retained commits, by the run they were made for."""
-
-    def __init__(self, context: LakeContext) -> None:
-        self._context = context
-
-    def remove_old(self, repository: Repository, now: datetime) -> None:
-        """Remove lists older than twice the time that a collection may take; in one round only those of so many runs."""
-        store = self._context.store(repository)
-        oldest_kept = now - 2 * self._context.settings.copy_life
-        for folder, before_id, listed in _FOLDERS:
-            runs = [
-                run
-                for run in store.list_folder(folder).folders
-                if _began_before(run.removeprefix(folder + before_id).rstrip("/"), oldest_kept)
-            ]
-            # A folder stays while a collector's own files are in it, so each round looks at other ones.
-            first = int(now.timestamp() // _ROUND.total_seconds()) * _MOST_RUNS % max(1, len(runs))
-            for run in runs[first : first + _MOST_RUNS]:
-                _remove(store, run + listed)
+def remove_old_lists(context: LakeContext, repository: Repository, now: datetime) -> None:
+    """Remove lists older than twice the time that a collection may take; in one round only those of so many runs."""
+    store = context.store(repository)
+    oldest_kept = now - 2 * context.settings.copy_life
+    for folder, before_id, listed in _FOLDERS:
+        runs = [
+            run
+            for run in store.list_folder(folder).folders
+            if _began_before(run.removeprefix(folder + before_id).rstrip("/"), oldest_kept)
+        ]
+        # A folder stays while a collector's own files are in it, so each round looks at other ones.
+        first = int(now.timestamp() // _ROUND.total_seconds()) * _MOST_RUNS % max(1, len(runs))
+        for run in runs[first : first + _MOST_RUNS]:
+            _remove(store, run + listed)
 
 
 def _began_before(run_id: str, time: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from lakesweep.domain.commits import CommitGraph
@@ -20,24 +21,16 @@ _TASK_PREFIX = "GCPC"
 _ADDRESSES = "_lakefs/retention/gc/addresses/"
 
 
+@dataclass(eq=False, repr=False)
 class GcCommits:
     """Writes commits.csv, at once or in the background."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        commits: Commits,
-        head_moves: HeadMoves,
-        rules: RetentionRulesStore,
-        tasks: Tasks,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._commits = commits
-        self._head_moves = head_moves
-        self._rules = rules
-        self._tasks = tasks
+    _context: LakeContext
+    _branches: Branches
+    _commits: Commits
+    _head_moves: HeadMoves
+    _rules: RetentionRulesStore
+    _tasks: Tasks
 
     def prepare(self, repository: Repository) -> PreparedCommits:
         """Write the list now."""

@@ -12,6 +12,7 @@ The order is what makes the list complete, whatever happens meanwhile:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from lakesweep.errors import ConfigError
@@ -30,20 +31,14 @@ from lakesweep.lake.values import Repository, UncommittedPage
 _SCAN_ROWS = 50_000
 
 
+@dataclass(eq=False, repr=False)
 class GcUncommitted:
     """Writes the list page by page. A page is one file of about `prepare_max_file_bytes`."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        pending: PendingUploads,
-        copies: TrackedCopies,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._pending = pending
-        self._copies = copies
+    _context: LakeContext
+    _branches: Branches
+    _pending: PendingUploads
+    _copies: TrackedCopies
 
     def prepare(
         self, repository: Repository, continuation_token: str | None = None

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.domain.commits import Commit, MetaRangeId
@@ -29,26 +29,17 @@ from lakesweep.lake.values import NO_METADATA, Repository
 _SCAN_ROWS = 20_000
 
 
+@dataclass(eq=False, repr=False)
 class Committing:
     """Turns staged entries into commits, and moves heads."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        commits: Commits,
-        committed: Committed,
-        entries: Entries,
-        staging: Staging,
-        dropped_tokens: DroppedTokens,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._commits = commits
-        self._committed = committed
-        self._entries = entries
-        self._staging = staging
-        self._dropped_tokens = dropped_tokens
+    _context: LakeContext
+    _branches: Branches
+    _commits: Commits
+    _committed: Committed
+    _entries: Entries
+    _staging: Staging
+    _dropped_tokens: DroppedTokens
 
     def commit(
         self,

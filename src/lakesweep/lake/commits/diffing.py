@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from lakesweep.domain.commits import CommitId
 from lakesweep.lake.commits.ancestry import merge_base
@@ -23,22 +24,15 @@ from lakesweep.lake.values import DiffEntry, DiffMode, DiffType, Page, Repositor
 _Rows = Iterator[tuple[bytes, DiffEntry]]
 
 
+@dataclass(eq=False, repr=False)
 class Diffing:
     """Diffs, paged and folded as listings are."""
 
-    def __init__(
-        self,
-        refs: Refs,
-        branches: Branches,
-        commits: Commits,
-        committed: Committed,
-        entries: Entries,
-    ) -> None:
-        self._refs = refs
-        self._branches = branches
-        self._commits = commits
-        self._committed = committed
-        self._entries = entries
+    _refs: Refs
+    _branches: Branches
+    _commits: Commits
+    _committed: Committed
+    _entries: Entries
 
     def diff_uncommitted(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
 from lakesweep.lake.commits.ancestry import merge_base
@@ -27,24 +28,16 @@ _STRATEGY_NAMES: dict[str, str] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class Merging:
     """Merges, and the three-way step that reverts and cherry-picks share."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        refs: Refs,
-        branches: Branches,
-        commits: Commits,
-        committed: Committed,
-        committing: Committing,
-    ) -> None:
-        self._context = context
-        self._refs = refs
-        self._branches = branches
-        self._commits = commits
-        self._committed = committed
-        self._committing = committing
+    _context: LakeContext
+    _refs: Refs
+    _branches: Branches
+    _commits: Commits
+    _committed: Committed
+    _committing: Committing
 
     def merge(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lakesweep.domain.commits import Commit
 from lakesweep.lake.commits.commit_records import Commits
@@ -18,24 +19,16 @@ _ORIGIN_KEY = "cherry-pick-origin"
 _ORIGINAL_COMMITTER_KEY = "cherry-pick-committer"
 
 
+@dataclass(eq=False, repr=False)
 class Reverting:
     """Reverts and cherry-picks."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        refs: Refs,
-        branches: Branches,
-        commits: Commits,
-        committing: Committing,
-        merging: Merging,
-    ) -> None:
-        self._context = context
-        self._refs = refs
-        self._branches = branches
-        self._commits = commits
-        self._committing = committing
-        self._merging = merging
+    _context: LakeContext
+    _refs: Refs
+    _branches: Branches
+    _commits: Commits
+    _committing: Committing
+    _merging: Merging
 
     def revert(
         self,

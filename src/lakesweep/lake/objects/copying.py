@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakesweep.domain.commits import BranchHead
 from lakesweep.errors import ObjectNotFoundError
@@ -27,26 +27,17 @@ class _NotStagedError(Exception):
     """The source is not staged (any more), so the copy must copy its bytes."""
 
 
+@dataclass(eq=False, repr=False)
 class Copying:
     """A staged object copied within its branch shares its address with the copy; every other copy gets its own bytes."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        entries: Entries,
-        staging: Staging,
-        slices: Slices,
-        copies: TrackedCopies,
-        addresses: Addresses,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._entries = entries
-        self._staging = staging
-        self._slices = slices
-        self._copies = copies
-        self._addresses = addresses
+    _context: LakeContext
+    _branches: Branches
+    _entries: Entries
+    _staging: Staging
+    _slices: Slices
+    _copies: TrackedCopies
+    _addresses: Addresses
 
     def copy(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from lakesweep.domain.commits import BranchHead
@@ -37,29 +38,19 @@ from lakesweep.lake.values import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class Objects:
     """The objects of all repositories."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        entries: Entries,
-        staging: Staging,
-        slices: Slices,
-        streams: UploadStreams,
-        pending: PendingUploads,
-        addresses: Addresses,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._entries = entries
-        self._staging = staging
-        self._slices = slices
-        self._streams = streams
-        self._pending = pending
-        self._addresses = addresses
-        self._shares = ReadShares()
+    _context: LakeContext
+    _branches: Branches
+    _entries: Entries
+    _staging: Staging
+    _slices: Slices
+    _streams: UploadStreams
+    _pending: PendingUploads
+    _addresses: Addresses
+    _shares: ReadShares = field(default_factory=ReadShares, init=False)
 
     def upload(
         self,

@@ -35,15 +35,13 @@ class BranchRecord:
         return (self.head.staging_token, *self.head.sealed_tokens)
 
 
+@dataclass(eq=False, repr=False)
 class Branches:
     """The branches of all repositories."""
 
-    def __init__(
-        self, context: LakeContext, head_moves: HeadMoves, dropped_tokens: DroppedTokens
-    ) -> None:
-        self._context = context
-        self._head_moves = head_moves
-        self._dropped_tokens = dropped_tokens
+    _context: LakeContext
+    _head_moves: HeadMoves
+    _dropped_tokens: DroppedTokens
 
     def head(self, repository: Repository, branch_id: str) -> BranchHead:
         """The branch and the commit it points at; `MissingError` (`branch-not-found`)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.formats import refs_dump
@@ -19,16 +19,14 @@ from lakesweep.lake.values import Repository
 _OBJECT_ID = re.compile(r"[0-9a-f]{64}")
 
 
+@dataclass(eq=False, repr=False)
 class Dumping:
     """Dumps and restores all commits, branches and tags. Staged data is no part of it."""
 
-    def __init__(
-        self, context: LakeContext, branches: Branches, tags: Tags, commits: Commits
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._tags = tags
-        self._commits = commits
+    _context: LakeContext
+    _branches: Branches
+    _tags: Tags
+    _commits: Commits
 
     def dump(self, repository: Repository) -> RefsManifest:
         """Write the dump, its manifest last."""

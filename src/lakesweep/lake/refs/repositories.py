@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lakesweep.domain.commits import MetaRangeId
@@ -38,20 +38,14 @@ _MARKER = "_lakefs/dummy"
 _OLD_MARKER = "dummy"
 
 
+@dataclass(eq=False, repr=False)
 class Repositories:
     """All repositories of this lake."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        claims: NamespaceClaims,
-        branches: Branches,
-        commits: Commits,
-    ) -> None:
-        self._context = context
-        self._claims = claims
-        self._branches = branches
-        self._commits = commits
+    _context: LakeContext
+    _claims: NamespaceClaims
+    _branches: Branches
+    _commits: Commits
 
     def create(
         self,

@@ -28,16 +28,14 @@ class Snapshot:
     """Values with a prefix, after a path (exclusive), in path order."""
 
 
+@dataclass(eq=False, repr=False)
 class Entries:
     """Reads values (records) by path. Tokens named by a branch record stay readable after a commit cleared them."""
 
-    def __init__(
-        self, context: LakeContext, branches: Branches, committed: Committed, refs: Refs
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._committed = committed
-        self._refs = refs
+    _context: LakeContext
+    _branches: Branches
+    _committed: Committed
+    _refs: Refs
 
     def at(self, repository: Repository, ref: str) -> Snapshot:
         """What a ref expression means now; a branch comes with what is staged on it."""

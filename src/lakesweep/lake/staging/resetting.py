@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakesweep.domain.commits import BranchHead
 from lakesweep.lake.context import LakeContext
@@ -23,28 +23,18 @@ from lakesweep.lake.values import Repository, ResetType
 _BATCH_ROWS = 5_000
 
 
+@dataclass(eq=False, repr=False)
 class Resetting:
     """Resets of staging areas and of heads."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        refs: Refs,
-        branches: Branches,
-        entries: Entries,
-        staging: Staging,
-        head_moves: HeadMoves,
-        dropped_tokens: DroppedTokens,
-        copies: TrackedCopies,
-    ) -> None:
-        self._context = context
-        self._refs = refs
-        self._branches = branches
-        self._entries = entries
-        self._staging = staging
-        self._head_moves = head_moves
-        self._dropped_tokens = dropped_tokens
-        self._copies = copies
+    _context: LakeContext
+    _refs: Refs
+    _branches: Branches
+    _entries: Entries
+    _staging: Staging
+    _head_moves: HeadMoves
+    _dropped_tokens: DroppedTokens
+    _copies: TrackedCopies
 
     def reset(
         self, repository: Repository, branch_id: str, reset_type: ResetType, path: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,26 +35,17 @@ class ImportCancelledError(LakeError):
     default_kind = "import-cancelled"
 
 
+@dataclass(eq=False, repr=False)
 class Importing:
     """Imports, each a background task."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        commits: Commits,
-        committed: Committed,
-        committing: Committing,
-        addresses: Addresses,
-        tasks: Tasks,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._commits = commits
-        self._committed = committed
-        self._committing = committing
-        self._addresses = addresses
-        self._tasks = tasks
+    _context: LakeContext
+    _branches: Branches
+    _commits: Commits
+    _committed: Committed
+    _committing: Committing
+    _addresses: Addresses
+    _tasks: Tasks
 
     def start(
         self,

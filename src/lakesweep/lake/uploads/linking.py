@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from lakesweep.errors import ConfigError, ObjectNotFoundError
@@ -27,26 +28,17 @@ from lakesweep.lake.values import NO_METADATA, ObjectStats, Repository, StagingL
 _SECRET = "physical-address"
 
 
+@dataclass(eq=False, repr=False)
 class Linking:
     """Issues addresses and stages what was uploaded to them."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        staging: Staging,
-        slices: Slices,
-        pending: PendingUploads,
-        addresses: Addresses,
-        credentials: CredentialStore,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._staging = staging
-        self._slices = slices
-        self._pending = pending
-        self._addresses = addresses
-        self._credentials = credentials
+    _context: LakeContext
+    _branches: Branches
+    _staging: Staging
+    _slices: Slices
+    _pending: PendingUploads
+    _addresses: Addresses
+    _credentials: CredentialStore
 
     def issue(self, repository: Repository, branch_id: str, path: str) -> StagingLocation:
         """A new address. Its token, behind a comma, is part of the object's real key."""

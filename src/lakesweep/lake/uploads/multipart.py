@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.entries import Entry
@@ -39,24 +39,16 @@ MOST_PARTS = 10_000
 _MAX_TRIES = 20
 
 
+@dataclass(eq=False, repr=False)
 class Multipart:
     """Multipart uploads under way. Each is a pending upload, alive for `token_life` after its last part."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        staging: Staging,
-        slices: Slices,
-        pending: PendingUploads,
-        parts: Parts,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._staging = staging
-        self._slices = slices
-        self._pending = pending
-        self._parts = parts
+    _context: LakeContext
+    _branches: Branches
+    _staging: Staging
+    _slices: Slices
+    _pending: PendingUploads
+    _parts: Parts
 
     def create(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageError
@@ -37,22 +37,15 @@ from lakesweep.storage.translate import TRANSIENT
 KIND: Final = "presigned"
 
 
+@dataclass(eq=False, repr=False)
 class PresignedMultipart:
     """Uploads under way, each for `token_life` from its beginning."""
 
-    def __init__(
-        self,
-        context: LakeContext,
-        branches: Branches,
-        staging: Staging,
-        slices: Slices,
-        pending: PendingUploads,
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._staging = staging
-        self._slices = slices
-        self._pending = pending
+    _context: LakeContext
+    _branches: Branches
+    _staging: Staging
+    _slices: Slices
+    _pending: PendingUploads
 
     def create(
         self, repository: Repository, branch_id: str, path: str, parts: int = 0

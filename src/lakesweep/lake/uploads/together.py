@@ -51,16 +51,14 @@ class SmallUpload:
         )
 
 
+@dataclass(eq=False, repr=False)
 class SmallUploads:
     """Stores several small objects, of any repositories and branches, at the price of a few."""
 
-    def __init__(
-        self, context: LakeContext, branches: Branches, staging: Staging, slices: Slices
-    ) -> None:
-        self._context = context
-        self._branches = branches
-        self._staging = staging
-        self._slices = slices
+    _context: LakeContext
+    _branches: Branches
+    _staging: Staging
+    _slices: Slices
 
     def prepare(
         self,
