@@ -84,6 +84,7 @@ class AzureBackend(CloudBackend):
 
     # Accounts with a hierarchical namespace order names by folder, so a broken listing can't go on after a key.
     is_key_ordered = False
+    delete_batch_size = 256
 
     @property
     def _clients(self) -> Clients:
@@ -110,10 +111,6 @@ class AzureBackend(CloudBackend):
     def _endpoint(self) -> str:
         own = self._options.azure_endpoint or self._root.endpoint
         return (own or f"https://{self._root.account}.blob.core.windows.net").rstrip("/")
-
-    @property
-    def delete_batch_size(self) -> int:
-        return 256
 
     @property
     def signer(self) -> UrlSigner | None:

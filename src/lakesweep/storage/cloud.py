@@ -87,15 +87,12 @@ class CloudBackend:
     is_key_ordered = True
     supports_create_if_absent = True
     reads_odd_keys = False
+    delete_batch_size = 1
 
     def __init__(self, root: Location, options: StorageOptions) -> None:
         self._root = root
         self._options = options
         self._base = root.key + "/" if root.key else ""
-
-    @property
-    def delete_batch_size(self) -> int:
-        return 1
 
     @property
     def signer(self) -> UrlSigner | None:

@@ -26,21 +26,6 @@ def parse_range(header: str) -> ByteRange:
     return ByteRange(first=int(first), last=int(last) if last else None)
 
 
-def resolve_range(asked: ByteRange, size_bytes: int) -> tuple[int, int]:
-    """First byte and number of bytes of `asked` in an object of `size_bytes`."""
-    if asked.suffix is not None:
-        first, last = max(0, size_bytes - asked.suffix), size_bytes - 1
-    else:
-        end = size_bytes - 1
-        first, last = asked.first, end if asked.last is None else min(asked.last, end)
-    if first > last:
-        raise RangeNotSatisfiableError(
-            f"The object has {size_bytes} bytes, none of them in the range asked for.",
-            size_bytes=size_bytes,
-        )
-    return first, last - first + 1
-
-
 def content_range(first: int, length: int, size_bytes: int) -> str:
     """The reply's `Content-Range`."""
     return f"bytes {first}-{first + length - 1}/{size_bytes}"

@@ -39,6 +39,5 @@ def _began_before(run_id: str, time: datetime) -> bool:
 
 
 def _remove(store: ObjectStore, prefix: str) -> None:
-    keys = [key for batch in store.list(prefix) for key in batch.column("key").to_pylist()]
-    if keys:
+    if keys := list(store.keys(prefix)):
         store.delete_many(keys)

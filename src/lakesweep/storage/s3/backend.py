@@ -63,6 +63,7 @@ class S3Backend(CloudBackend):
     """Objects below one root."""
 
     reads_odd_keys = True
+    delete_batch_size = 1000
 
     def __init__(self, root: Location, options: StorageOptions) -> None:
         super().__init__(root, options)
@@ -71,10 +72,6 @@ class S3Backend(CloudBackend):
     @property
     def _clients(self) -> Clients:
         return _clients(self._root.container, self._options)
-
-    @property
-    def delete_batch_size(self) -> int:
-        return 1000
 
     @property
     def signer(self) -> S3Signer:

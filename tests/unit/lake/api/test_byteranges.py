@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
+from lakesweep.lake.api.byteranges import content_range, parse_range
 from lakesweep.lake.errors import InvalidRequestError, RangeNotSatisfiableError
+from lakesweep.lake.objects.byte_ranges import resolve_range
 
 
 @pytest.mark.parametrize(

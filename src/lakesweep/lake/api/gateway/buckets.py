@@ -46,14 +46,14 @@ def list_buckets(call: S3Call) -> GatewayResponse:
 
 def head_bucket(call: S3Call) -> GatewayResponse:
     """200 when the repository exists."""
-    call.lake.repositories.get(call.repository_id)
+    call.repository()
     return GatewayResponse()
 
 
 def create_bucket(call: S3Call) -> GatewayResponse:
     """Never creates: a repository needs a storage namespace, which S3 has no word for."""
     try:
-        call.lake.repositories.get(call.repository_id)
+        call.repository()
     except MissingError:
         raise S3Error(
             "NotImplemented",
@@ -64,11 +64,11 @@ def create_bucket(call: S3Call) -> GatewayResponse:
 
 def get_bucket_location(call: S3Call) -> GatewayResponse:
     """Empty, which S3 clients read as us-east-1; signatures of every region are accepted."""
-    call.lake.repositories.get(call.repository_id)
+    call.repository()
     return xml_response("LocationConstraint", [])
 
 
 def get_bucket_versioning(call: S3Call) -> GatewayResponse:
     """Empty: versions are commits here, and no S3 version ids exist."""
-    call.lake.repositories.get(call.repository_id)
+    call.repository()
     return xml_response("VersioningConfiguration", [])

@@ -12,7 +12,7 @@ from lakesweep.lake.api.gateway.request import GatewayRequest
 from lakesweep.lake.api.gateway.sigv4 import Authenticated
 from lakesweep.lake.api.gateway.xml import Document, Node, parse_document, render_document
 from lakesweep.lake.lake import Lake
-from lakesweep.lake.values import Credentials
+from lakesweep.lake.values import Credentials, Repository
 
 __all__ = ["GatewayResponse", "Handler", "ObjectName", "S3Call", "split_key", "xml_response"]
 
@@ -46,6 +46,14 @@ class S3Call:
     @property
     def repository_id(self) -> str:
         return self.request.bucket
+
+    def repository(self) -> Repository:
+        """The repository that the bucket names; `MissingError` without one."""
+        return self.lake.repositories.get(self.repository_id)
+
+    def writable(self) -> Repository:
+        """The repository that the bucket names, where it may be changed."""
+        return self.lake.writable(self.repository_id)
 
     @property
     def object_name(self) -> ObjectName:

@@ -66,7 +66,7 @@ def copy_object(call: S3Call) -> GatewayResponse:
     check_source(call, source)
     replaces = _replaces_metadata(call)
     copied = call.lake.copying.copy(
-        call.lake.writable(call.repository_id),
+        call.writable(),
         name.ref,
         name.path,
         source.path,

@@ -21,7 +21,7 @@ def delete_objects(call: S3Call) -> GatewayResponse:
     """Delete each key, branch by branch, and report what was deleted and what was not."""
     document = call.read_xml("Delete")
     keys = _read_keys(document)
-    call.lake.repositories.get(call.repository_id)
+    call.repository()
     failures = _delete(call, keys)
     is_quiet = (document.text("Quiet") or "").strip().lower() == "true"
     children = list(_outcomes(keys, failures, is_quiet=is_quiet))
@@ -64,9 +64,7 @@ def _delete(call: S3Call, keys: list[str]) -> dict[str, S3Error]:
 
 def _delete_on_branch(call: S3Call, branch: str, paths: list[str]) -> Iterator[tuple[str, S3Error]]:
     try:
-        failed = call.lake.objects.delete_many(
-            call.lake.writable(call.repository_id), branch, paths
-        )
+        failed = call.lake.objects.delete_many(call.writable(), branch, paths)
     except LakesweepError as error:
         told = to_s3_error(error)
         yield from ((path, told) for path in paths)

@@ -102,7 +102,7 @@ def _common_nodes(call: S3Call, question: _Question, answer: _Answer) -> list[No
 
 
 def _find_page(call: S3Call, question: _Question) -> _Answer:
-    call.lake.repositories.get(call.repository_id)
+    call.repository()
     if question.amount == 0:
         return _Answer()
     if _SEPARATOR in question.prefix:
@@ -112,7 +112,7 @@ def _find_page(call: S3Call, question: _Question) -> _Answer:
 
 def _find_branches(call: S3Call, question: _Question) -> _Answer:
     page = call.lake.branches.page(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         prefix=question.prefix,
         after=question.after.partition(_SEPARATOR)[0],
         amount=question.amount,
@@ -135,7 +135,7 @@ def _find_objects(call: S3Call, question: _Question) -> _Answer:
     else:
         return _Answer()  # the caller begins behind everything that this ref can hold
     page = call.lake.objects.list_page(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         ref,
         prefix=path_prefix,
         after=after,

@@ -40,7 +40,7 @@ def create_multipart_upload(call: S3Call) -> GatewayResponse:
     request, name = call.request, call.object_name
     refuse_unsupported_headers(request)
     upload = call.lake.multipart.create(
-        call.lake.writable(call.repository_id),
+        call.writable(),
         name.ref,
         name.path,
         content_type=request.headers.get("content-type", ""),
@@ -57,7 +57,7 @@ def upload_part(call: S3Call) -> GatewayResponse:
     refuse_unsupported_headers(call.request)
     upload = _find_upload(call)
     part = call.lake.multipart.upload_part(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         upload.upload_id,
         _read_part_number(call),
         call.read_body(),
@@ -83,7 +83,7 @@ def upload_part_copy(call: S3Call) -> GatewayResponse:
         call.lake.repositories.get(source.repository_id), source.ref, source.path, asked
     )
     part = call.lake.multipart.upload_part(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         upload.upload_id,
         part_number,
         content.chunks,
@@ -102,9 +102,7 @@ def list_parts(call: S3Call) -> GatewayResponse:
     amount = read_amount(query, "max-parts", largest=_MOST_LISTED, default=_MOST_LISTED)
     later = [
         part
-        for part in call.lake.multipart.list_parts(
-            call.lake.repositories.get(call.repository_id), upload.upload_id
-        )
+        for part in call.lake.multipart.list_parts(call.repository(), upload.upload_id)
         if part.part_number > after
     ]
     page = later[:amount]
@@ -126,7 +124,7 @@ def complete_multipart_upload(call: S3Call) -> GatewayResponse:
     upload = _find_upload(call)
     parts = _read_parts(call.read_xml("CompleteMultipartUpload"))
     completed = call.lake.multipart.complete(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         upload.upload_id,
         parts,
         if_absent=check_put_conditions(call.request.headers),
@@ -140,9 +138,7 @@ def complete_multipart_upload(call: S3Call) -> GatewayResponse:
 
 def abort_multipart_upload(call: S3Call) -> GatewayResponse:
     """Give the upload up; its parts go."""
-    call.lake.multipart.abort(
-        call.lake.repositories.get(call.repository_id), _find_upload(call).upload_id
-    )
+    call.lake.multipart.abort(call.repository(), _find_upload(call).upload_id)
     return GatewayResponse(204)
 
 
@@ -152,7 +148,7 @@ def list_multipart_uploads(call: S3Call) -> GatewayResponse:
     asked = read_amount(query, "max-uploads", largest=_MOST_LISTED, default=_MOST_LISTED)
     amount = max(1, asked)
     page = call.lake.multipart.page(
-        call.lake.repositories.get(call.repository_id),
+        call.repository(),
         after=decode_token(query.get("upload-id-marker")),
         amount=amount,
     )
@@ -174,9 +170,7 @@ def list_multipart_uploads(call: S3Call) -> GatewayResponse:
 
 def _find_upload(call: S3Call) -> MultipartUpload:
     """The upload, if it is one of this very key: an id alone opens nothing elsewhere."""
-    upload = call.lake.multipart.get(
-        call.lake.repositories.get(call.repository_id), call.request.query["uploadId"]
-    )
+    upload = call.lake.multipart.get(call.repository(), call.request.query["uploadId"])
     name = call.object_name
     if (upload.branch_id, upload.path) != (name.ref, name.path):
         raise S3Error(

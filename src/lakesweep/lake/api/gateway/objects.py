@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Final
 
-from lakesweep.lake.api.byteranges import content_range, resolve_range
+from lakesweep.lake.api.byteranges import content_range
 from lakesweep.lake.api.gateway.arguments import (
     quote_etag,
     read_user_metadata,
@@ -21,6 +21,7 @@ from lakesweep.lake.api.gateway.conditions import (
     is_range_current,
 )
 from lakesweep.lake.api.gateway.request import GatewayRequest
+from lakesweep.lake.objects.byte_ranges import resolve_range
 from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
 from lakesweep.lake.uploads.together import SmallUpload
 from lakesweep.lake.values import ByteRange, ObjectStats
@@ -53,7 +54,7 @@ def put_object(call: S3Call) -> GatewayResponse:
     request, name = call.request, call.object_name
     refuse_unsupported_headers(request)
     stats = call.lake.objects.upload(
-        call.lake.writable(call.repository_id),
+        call.writable(),
         name.ref,
         name.path,
         call.read_body(),
@@ -71,7 +72,7 @@ def prepare_small_put(call: S3Call) -> SmallUpload | None:
     if check_put_conditions(request.headers):
         return None
     return call.lake.small_uploads.prepare(
-        call.lake.writable(call.repository_id),
+        call.writable(),
         name.ref,
         name.path,
         call.read_body(),
@@ -90,13 +91,9 @@ def get_object(call: S3Call) -> GatewayResponse:
     name, headers = call.object_name, call.request.headers
     asked = read_range(headers.get("range"))
     if asked is not None and "if-range" in headers:
-        entry = call.lake.objects.stat(
-            call.lake.repositories.get(call.repository_id), name.ref, name.path
-        )
+        entry = call.lake.objects.stat(call.repository(), name.ref, name.path)
         asked = asked if is_range_current(headers, entry) else None
-    content = call.lake.objects.open(
-        call.lake.repositories.get(call.repository_id), name.ref, name.path, asked
-    )
+    content = call.lake.objects.open(call.repository(), name.ref, name.path, asked)
     # Conditions are held against the entry whose bytes these are, not against one read a moment before.
     check_conditions(headers, content.stats)
     described = _describe(content.stats) | _labels(call.request)
@@ -114,9 +111,7 @@ def get_object(call: S3Call) -> GatewayResponse:
 def head_object(call: S3Call) -> GatewayResponse:
     """What GET would say of the object, out of its entry: the bytes are not looked at."""
     name, headers = call.object_name, call.request.headers
-    entry = call.lake.objects.stat(
-        call.lake.repositories.get(call.repository_id), name.ref, name.path
-    )
+    entry = call.lake.objects.stat(call.repository(), name.ref, name.path)
     check_conditions(headers, entry)
     described = _describe(entry) | _labels(call.request)
     described["Content-Length"] = str(entry.size_bytes)
@@ -132,14 +127,14 @@ def head_object(call: S3Call) -> GatewayResponse:
 def delete_object(call: S3Call) -> GatewayResponse:
     """Stage the deletion; a key that is not there is deleted already."""
     name = call.object_name
-    call.lake.objects.delete(call.lake.writable(call.repository_id), name.ref, name.path)
+    call.lake.objects.delete(call.writable(), name.ref, name.path)
     return GatewayResponse(204)
 
 
 def get_object_tagging(call: S3Call) -> GatewayResponse:
     """An empty set: a write that brings tags is refused, so no object has any."""
     name = call.object_name
-    call.lake.objects.stat(call.lake.repositories.get(call.repository_id), name.ref, name.path)
+    call.lake.objects.stat(call.repository(), name.ref, name.path)
     return xml_response("Tagging", [("TagSet", [])])
 
 

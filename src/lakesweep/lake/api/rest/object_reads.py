@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from lakesweep.lake.api.auth import find_header
-from lakesweep.lake.api.byteranges import content_range, parse_range, resolve_range
+from lakesweep.lake.api.byteranges import content_range, parse_range
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.replies import RawReply, header_text, json_reply, redirect_reply
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageQuery, PathQuery
@@ -28,6 +28,7 @@ from lakesweep.lake.api.rest.wire import (
 )
 from lakesweep.lake.errors import RangeNotSatisfiableError
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.objects.byte_ranges import resolve_range
 from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
 from lakesweep.lake.values import ByteRange, ObjectContent, ObjectStats, Repository
 
