@@ -21,7 +21,8 @@ from pathlib import Path
 
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.identity import entry_identity
-from lakesweep.formats.ranges import read_range_addresses, read_range_hashes, write_ranges
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
 from lakesweep.formats.warmup import warm_up
 from lakesweep.formats.xid import new_descending_xid, new_xid

@@ -13,12 +13,8 @@ from lakesweep.engine.rehearsal import make_class_archive
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.ranges import (
-    open_range,
-    read_range_addresses,
-    read_range_hashes,
-    write_ranges,
-)
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import open_range, read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
 from lakesweep.formats.warmup import warm_up_iceberg
 from lakesweep.java import find_java_home

@@ -34,7 +34,7 @@ from lakesweep.collector.lakefs.what_if import run_what_if
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run, watched_run
 from lakesweep.progress.displays import fitting_display
-from lakesweep.settings.lakefs_options import setting
+from lakesweep.settings.lakefs_options import SETTING
 from lakesweep.settings.load import load_settings
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _settings(
     lowered = {} if guards is None else {k: v for k, v in asdict(guards).items() if v is not None}
     flags = {**options, **lowered}
     settings = load_settings(flags, spark_properties=_properties(spark), region=region)
-    share, declared = settings.collect.max_delete_share, setting("max_delete_share")
+    share, declared = settings.collect.max_delete_share, SETTING["max_delete_share"]
     if declared.lowers_guard(share) and "max_delete_share" not in lowered:
         raise ConfigError(
             f"max_delete_share={share:g} is above the default of {declared.default} % and lowers a guard. Nothing "

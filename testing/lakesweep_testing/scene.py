@@ -29,7 +29,7 @@ from lakesweep.engine.tasks import Engine
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.metaranges import write_metarange
-from lakesweep.formats.ranges import write_ranges
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.tables import read_mark
 from lakesweep.formats.values import join_value
 from lakesweep.progress import Display

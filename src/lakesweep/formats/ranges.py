@@ -15,28 +15,16 @@ import pyarrow as pa
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entry_scan import FOUND_FIELDS, scan_addresses, scan_hashes
-from lakesweep.formats.range_writer import (
-    RangeWriter,
-    WrittenRange,
-    write_range_batches,
-    write_ranges,
-)
-from lakesweep.formats.sstable import BreakRule, Records, Table, open_table
+from lakesweep.formats.sstable import Table, open_table
 from lakesweep.formats.sstable.faults import fault_error
 
 __all__ = [
     "ADDRESSES_SCHEMA",
-    "BreakRule",
     "RangeHashes",
-    "RangeWriter",
-    "Records",
-    "WrittenRange",
     "open_range",
     "read_range_addresses",
     "read_range_hashes",
     "read_range_records",
-    "write_range_batches",
-    "write_ranges",
 ]
 
 ADDRESSES_SCHEMA = pa.schema(

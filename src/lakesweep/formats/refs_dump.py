@@ -29,7 +29,8 @@ from lakesweep.formats.proto import (
     map_field,
     text_field,
 )
-from lakesweep.formats.ranges import open_range, write_ranges
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import open_range
 from lakesweep.formats.refs_schemas import SCHEMA_DEFINITIONS
 from lakesweep.formats.values import join_value, split_value
 

@@ -8,12 +8,8 @@ from lakesweep.formats.avro.reader import read_columns
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.file_hashes import hash_files
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.ranges import (
-    open_range,
-    read_range_addresses,
-    read_range_hashes,
-    write_ranges,
-)
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import open_range, read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
 
 __all__ = ["warm_up", "warm_up_iceberg"]

@@ -22,7 +22,7 @@ from lakesweep.settings.kinds import (
 from lakesweep.settings.option import Option
 from lakesweep.settings.shared_options import GUARDS, OUTPUT, PAGES, SPARK, STORAGE_OPTION
 
-__all__ = ["SETTINGS", "setting"]
+__all__ = ["SETTING", "SETTINGS"]
 
 _server, _storage, _collect, _sweep = (
     partial(Option, group=group) for group in ("server", "storage", "collect", "sweep")
@@ -189,9 +189,4 @@ SETTINGS: tuple[Option, ...] = (
     *OUTPUT,
 )
 
-_BY_NAME = {setting.name: setting for setting in SETTINGS}
-
-
-def setting(name: str) -> Option:
-    """The setting of that name."""
-    return _BY_NAME[name]
+SETTING = {setting.name: setting for setting in SETTINGS}

@@ -20,7 +20,7 @@ from lakesweep.settings.guards import (
     keep_pair_together,
     raise_min_age_only,
 )
-from lakesweep.settings.lakefs_options import SETTINGS, setting
+from lakesweep.settings.lakefs_options import SETTING, SETTINGS
 from lakesweep.settings.resolve import parse, remember_secrets, resolve
 from lakesweep.settings.sources import (
     Found,
@@ -75,7 +75,7 @@ def load_settings(
         sources, warnings = _read_sources(flags or {}, env, home, mask)
         properties = dict(spark_properties or {})
         for found in reversed(sources["conf"]):
-            properties |= parse(setting("conf"), found)
+            properties |= parse(SETTING["conf"], found)
         for name, text in properties.items():
             mask.remember([text] if is_secret_name(name) else secrets_in_url(text))
         known = read_properties(properties)
@@ -137,7 +137,7 @@ def _read_sources(
     for source in (from_flags(flags, SETTINGS), variables, from_config, from_tools):
         for name, found in source.items():
             sources[name].append(found)
-            remember_secrets(setting(name), found, mask)
+            remember_secrets(SETTING[name], found, mask)
     return sources, unknown_variables(env) + warnings
 
 
@@ -149,7 +149,7 @@ def _storage_layers(
             found.rank,
             {
                 name: (f"{found.where} {name}", text)
-                for name, text in parse(setting("storage_option"), found).items()
+                for name, text in parse(SETTING["storage_option"], found).items()
             },
         )
         for found in sources["storage_option"]

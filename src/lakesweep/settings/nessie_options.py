@@ -26,7 +26,7 @@ from lakesweep.settings.nessie_kinds import (
 from lakesweep.settings.option import Option
 from lakesweep.settings.shared_options import GUARDS
 
-__all__ = ["NESSIE_OPTIONS", "OUR_PREFIX", "TOOL_PREFIX", "nessie_option"]
+__all__ = ["NESSIE_OPTION", "NESSIE_OPTIONS", "OUR_PREFIX", "TOOL_PREFIX"]
 
 TOOL_PREFIX = "NESSIE_GC_"
 OUR_PREFIX = "LAKESWEEP_NESSIE_"
@@ -271,9 +271,4 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
     _show("with_base_locations", TRUE_FALSE, "Also the places that were listed.", short="-B"),
 )
 
-_BY_NAME = {option.name: option for option in NESSIE_OPTIONS}
-
-
-def nessie_option(name: str) -> Option:
-    """The option of that name."""
-    return _BY_NAME[name]
+NESSIE_OPTION = {option.name: option for option in NESSIE_OPTIONS}

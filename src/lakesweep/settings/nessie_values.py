@@ -10,10 +10,10 @@ from lakesweep.errors import ConfigError
 from lakesweep.secrets import known_secrets
 from lakesweep.settings.nessie_kinds import ShownZone, machine_zone
 from lakesweep.settings.nessie_options import (
+    NESSIE_OPTION,
     NESSIE_OPTIONS,
     OUR_PREFIX,
     TOOL_PREFIX,
-    nessie_option,
 )
 from lakesweep.settings.option import Option
 from lakesweep.settings.resolve import remember_secrets, resolve
@@ -35,7 +35,7 @@ class OptionValues:
     ) -> None:
         found = from_variables(env, NESSIE_OPTIONS) | from_flags(flags, NESSIE_OPTIONS)
         for name, one in found.items():
-            remember_secrets(nessie_option(name), one, known_secrets)
+            remember_secrets(NESSIE_OPTION[name], one, known_secrets)
         self._found = {o.name: found[o.name] for o in chosen if o.name in found}
 
     def __getitem__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class OptionValues:
         Raises:
             ConfigError: the value can't be read, or it lowers a guard from the environment.
         """
-        return resolve(nessie_option(name), self._found.get(name))
+        return resolve(NESSIE_OPTION[name], self._found.get(name))
 
     def is_given(self, name: str) -> bool:
         """Whether the command line or the environment has a value; a default is none."""
@@ -56,7 +56,7 @@ class OptionValues:
 
     def where(self, name: str) -> str:
         """The flag or the variable that the value came from."""
-        return self._found[name].where if name in self._found else nessie_option(name).flag
+        return self._found[name].where if name in self._found else NESSIE_OPTION[name].flag
 
     @property
     def zone(self) -> ShownZone:

@@ -18,15 +18,14 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.identity import entry_identity
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import (
-    BreakRule,
     open_range,
     read_range_addresses,
     read_range_hashes,
     read_range_records,
-    write_ranges,
 )
-from lakesweep.formats.sstable import open_table
+from lakesweep.formats.sstable import BreakRule, open_table
 from lakesweep.formats.sstable.snappy import unpack_snappy
 from lakesweep.formats.values import join_value, split_value
 from lakesweep_testing.forged_tables import (

@@ -15,16 +15,15 @@ from lakesweep.domain.commits import BranchHead, Commit, MetaRangeId, Tag
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.identity import commit_id, entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import (
-    BreakRule,
     open_range,
     read_range_addresses,
     read_range_hashes,
     read_range_records,
-    write_ranges,
 )
 from lakesweep.formats.refs_dump import RefsDump, read_refs_dump, write_refs_dump
-from lakesweep.formats.sstable import open_table
+from lakesweep.formats.sstable import BreakRule, open_table
 from lakesweep.formats.values import join_value
 from lakesweep_testing.one_by_one import hash_address, read_range_entries
 

@@ -19,7 +19,8 @@ import random
 import numpy as np
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import Entry
-from lakesweep.formats.ranges import read_range_addresses, read_range_hashes, read_range_records, write_ranges
+from lakesweep.formats.ranges import read_range_addresses, read_range_hashes, read_range_records
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.sstable.checksum import masked_crc32c
 from lakesweep.formats.values import join_value
 from lakesweep_testing.forged_tables import SET_TRAILER, ForgedTable, block_of, entry_of, snappy_literal
@@ -56,7 +57,7 @@ print("refused", refused)
 
 def expected_id() -> str:
     from lakesweep.formats.entries import Entry
-    from lakesweep.formats.ranges import write_ranges
+    from lakesweep.formats.range_writer import write_ranges
     from lakesweep.formats.values import join_value
 
     value = join_value(bytes(32), Entry("data/slice/object" * 3, None, 1, "e").encode())

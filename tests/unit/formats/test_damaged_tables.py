@@ -11,12 +11,12 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.proto import encode_varint, int_field, text_field
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import (
     open_range,
     read_range_addresses,
     read_range_hashes,
     read_range_records,
-    write_ranges,
 )
 from lakesweep.formats.sstable.footer import Footer, Handle
 from lakesweep.formats.values import join_value

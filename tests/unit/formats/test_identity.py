@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.identity import commit_id, entry_identity
 from lakesweep.formats.metaranges import write_metarange
-from lakesweep.formats.ranges import write_ranges
+from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.values import join_value
 
 VECTOR_RANGE_ID = "a83af763ba098c15369d9d6d723731eb9ce18b8dfac4f88c6f1287e772393d0e"

@@ -11,18 +11,15 @@ from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
+from lakesweep.formats.range_writer import RangeWriter, write_range_batches, write_ranges
 from lakesweep.formats.ranges import (
     ADDRESSES_SCHEMA,
-    BreakRule,
-    RangeWriter,
-    Records,
     open_range,
     read_range_addresses,
     read_range_hashes,
     read_range_records,
-    write_range_batches,
-    write_ranges,
 )
+from lakesweep.formats.sstable import BreakRule, Records
 from lakesweep.formats.values import join_value
 from lakesweep_testing.one_by_one import hash_address, read_range_entries
 

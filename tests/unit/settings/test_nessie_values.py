@@ -8,7 +8,7 @@ import pytest
 
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import known_secrets, secrets_in_url
-from lakesweep.settings.nessie_options import NESSIE_OPTIONS, nessie_option
+from lakesweep.settings.nessie_options import NESSIE_OPTION, NESSIE_OPTIONS
 from lakesweep.settings.nessie_values import OptionValues, refuse_misspelt_variables
 
 # Option, letter, default, as nessie-gc has them.
@@ -88,7 +88,7 @@ def test_the_environment_stands_between_command_line_and_default() -> None:
 def test_a_variable_counts_for_commands_that_have_the_option() -> None:
     """A time for sweeps says nothing about the deletion of recorded files."""
     env = {"NESSIE_GC_MAX_FILE_MODIFICATION": "2026-04-01T00:00:00Z"}
-    deferred = OptionValues([nessie_option("grace")], {}, env)
+    deferred = OptionValues([NESSIE_OPTION["grace"]], {}, env)
     assert deferred["max_file_modification"] is None
     assert given(env)["max_file_modification"] is not None
 

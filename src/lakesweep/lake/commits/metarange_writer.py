@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from lakesweep.domain.commits import MetaRangeId
 from lakesweep.formats.metaranges import RangeInfo, write_metarange
-from lakesweep.formats.ranges import RangeWriter, Records
+from lakesweep.formats.range_writer import RangeWriter
+from lakesweep.formats.sstable import Records
 from lakesweep.lake.commits.committed import Committed, metadata_key
 from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.staging.staged_values import TOMBSTONE, has_same_identity

@@ -33,7 +33,8 @@ from lakesweep.domain.verdicts import Source
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.ranges import RangeHashes, read_range_hashes, write_ranges
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import RangeHashes, read_range_hashes
 from lakesweep.formats.tables import read_mark, write_mark
 from lakesweep.formats.values import join_value
 from lakesweep.storage import StorageOptions

@@ -123,7 +123,7 @@ def list_head_moves(lake: LakeDep, repository: str, page: PageDep) -> Response:
 def list_all_commits(lake: LakeDep, repository: str, page: PageDep) -> Response:
     """Every commit in id order, also those that no branch reaches, with the exact time at which each was made."""
     found = lake.commits.page(
-        lake.repositories.get(repository), after=page.after, amount=page.amount
+        lake.repositories.get(repository), after=page["after"], amount=page["amount"]
     )
     commits = [
         {**commit_document(commit), "creation_micros": to_micros(commit.creation_date)}
