@@ -16,6 +16,7 @@
     ├── UnsafeToSweepError          doubt: look before going on; nothing was deleted               exit 4
     │   └── FormatError             bytes that are not what they should be      (also a ValueError)
     ├── PartlySweptError            some was deleted and the sweep is not complete                 exit 5
+    ├── InterruptedRunError         stopped by the user                                          exit 130
     └── UnexpectedError             a bug, ours or a library's: report it                          exit 1
 
 A message says what failed, on which thing, what was *not* done, and what to try. `kind` is a stable code for
@@ -33,6 +34,7 @@ __all__ = [
     "CatalogNotFoundError",
     "ConfigError",
     "FormatError",
+    "InterruptedRunError",
     "LakesweepError",
     "ObjectExistsError",
     "ObjectNotFoundError",
@@ -161,6 +163,13 @@ class PartlySweptError(LakesweepError):
 
     exit_status = 5
     default_kind = "partly-swept"
+
+
+class InterruptedRunError(LakesweepError):
+    """The user stopped the run; `lakesweep runs resume` goes on."""
+
+    exit_status = 130
+    default_kind = "interrupted"
 
 
 class UnexpectedError(LakesweepError):

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList
 from lakesweep.domain.file_names import fold
 from lakesweep.formats.entries import Entry
-from lakesweep.formats.hashing import xxh64
+from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.ranges import open_range
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.formats.values import split_value
 from lakesweep.storage import ObjectStore
-
-
-def hash_address(address: str) -> int:
-    """The hash of one address, as an unsigned 64-bit number."""
-    raw = np.frombuffer(address.encode(), dtype=np.uint8)
-    with np.errstate(over="ignore"):
-        return int(xxh64(raw, 0, len(raw)))
 
 
 def hash_file(path: str) -> int:

@@ -78,7 +78,7 @@ def web(
             "server; put TLS in front of it, or its link and its pages can be read on the way.",
             kind="not-loopback",
         )
-    access = settings.server.access()
+    endpoint_url, _, _ = settings.server.access()
     database = _database(jdbc_url) if jdbc_url is not None else None
     caller = Caller(
         id="local",
@@ -96,7 +96,7 @@ def web(
     )
     site = Site(
         accounts=account,
-        commands=Commands(commands_folder(access.endpoint_url)),
+        commands=Commands(commands_folder(endpoint_url)),
         hosts=loopback_hosts(port) | frozenset(allow_host or ()),
         cookie=f"lakesweep-{port}",
         live_sets=None if database is None else partial(opened_live_sets, database),
@@ -108,12 +108,9 @@ def web(
 
 def server_variables(settings: Settings) -> dict[str, str]:
     """The server and its key as variables: a secret on a command line could be read by other users."""
+    names = ("ENDPOINT_URL", "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")
     access = settings.server.access()
-    return {
-        "LAKESWEEP_ENDPOINT_URL": access.endpoint_url,
-        "LAKESWEEP_ACCESS_KEY_ID": access.access_key_id,
-        "LAKESWEEP_SECRET_ACCESS_KEY": access.secret_access_key,
-    }
+    return {f"LAKESWEEP_{n}": value for n, value in zip(names, access, strict=True)}
 
 
 def commands_folder(endpoint_url: str) -> Path:

@@ -13,13 +13,20 @@ import pyarrow as pa
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, byte_at, word_at
 
-__all__ = ["hash_addresses", "text_buffers", "xxh64"]
+__all__ = ["hash_address", "hash_addresses", "text_buffers", "xxh64"]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
 _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
+
+
+def hash_address(address: str) -> int:
+    """The hash of one address, as an unsigned 64-bit number."""
+    raw = np.frombuffer(address.encode(), dtype=np.uint8)
+    with np.errstate(over="ignore"):
+        return int(xxh64(raw, 0, len(raw)))
 
 
 def hash_addresses(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.uint64]:

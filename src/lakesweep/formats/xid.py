@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakesweep.errors import FormatError
 
-__all__ = ["descending_xid_time", "is_xid", "new_descending_xid", "new_xid"]
+__all__ = ["descending_xid_time", "is_xid", "new_descending_xid", "new_xid", "xid_time"]
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"
 # The last character holds one bit of the id; the four bits below it are always zero.
@@ -41,10 +41,14 @@ def new_descending_xid(at: datetime) -> str:
     return _encode(_DESCENDING_EPOCH - _unix_seconds(at))
 
 
+def xid_time(text: str) -> datetime:
+    """When a plain xid was made, to the second, in UTC."""
+    return _from_unix(_seconds_field(text))
+
+
 def descending_xid_time(text: str) -> datetime:
     """When a descending xid (slice or run id) was made, to the second, in UTC."""
-    seconds = _DESCENDING_EPOCH - (_seconds_field(text) + _DESCENDING_HIGH_BITS)
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+    return _from_unix(_DESCENDING_EPOCH - (_seconds_field(text) + _DESCENDING_HIGH_BITS))
 
 
 def is_xid(text: str) -> bool:
@@ -81,3 +85,7 @@ def _unix_seconds(at: datetime) -> int:
     if at.tzinfo is None:
         raise ValueError("an xid needs a time with a zone")
     return int(at.timestamp() // 1)
+
+
+def _from_unix(seconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)

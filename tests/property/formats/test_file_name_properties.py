@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files, hash_listed_files
-from lakesweep_testing.one_by_one import hash_address, hash_file
+from lakesweep.formats.hashing import hash_address
+from lakesweep_testing.one_by_one import hash_file
 
 # Parts that matter to folding come up often; any text may stand between them.
 PARTS = st.sampled_from(

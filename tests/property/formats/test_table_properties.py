@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
-from lakesweep.formats.hashing import hash_addresses
+from lakesweep.formats.hashing import hash_address, hash_addresses
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import (
@@ -34,7 +34,7 @@ from lakesweep_testing.forged_tables import (
     block_of,
     entry_of,
 )
-from lakesweep_testing.one_by_one import hash_address, read_range_entries
+from lakesweep_testing.one_by_one import read_range_entries
 
 FUZZ_SECONDS = 2.0
 KEYS = st.binary(max_size=40)

@@ -13,6 +13,7 @@ import pytest
 
 from lakesweep.domain.commits import BranchHead, Commit, MetaRangeId, Tag
 from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.identity import commit_id, entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
 from lakesweep.formats.range_writer import write_ranges
@@ -25,7 +26,7 @@ from lakesweep.formats.ranges import (
 from lakesweep.formats.refs_dump import RefsDump, read_refs_dump, write_refs_dump
 from lakesweep.formats.sstable import BreakRule, open_table
 from lakesweep.formats.values import join_value
-from lakesweep_testing.one_by_one import hash_address, read_range_entries
+from lakesweep_testing.one_by_one import read_range_entries
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

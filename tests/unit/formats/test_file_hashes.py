@@ -7,7 +7,8 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files, hash_listed_files
-from lakesweep_testing.one_by_one import hash_address, hash_file
+from lakesweep.formats.hashing import hash_address
+from lakesweep_testing.one_by_one import hash_file
 
 NAMES = ["s3a://lake/t/x", "s3://lake/t/x", "file:/t/x", "/t/x", "gs://lake/x", "s3://lake/a%20b"]
 FOLDED = ["s3://lake/t/x"] * 2 + ["file:///t/x"] * 2 + ["gs://lake/x", "s3://lake/a b"]

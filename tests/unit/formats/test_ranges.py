@@ -9,6 +9,7 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
 from lakesweep.formats.range_writer import RangeWriter, write_range_batches, write_ranges
@@ -21,7 +22,7 @@ from lakesweep.formats.ranges import (
 )
 from lakesweep.formats.sstable import BreakRule, Records
 from lakesweep.formats.values import join_value
-from lakesweep_testing.one_by_one import hash_address, read_range_entries
+from lakesweep_testing.one_by_one import read_range_entries
 
 AT = datetime(2026, 7, 1, 12, 0, 0, 123456, UTC)
 
