@@ -13,6 +13,7 @@ from lakesweep.logs import configure_logging
 __all__ = ["run_backup_job", "run_gc_job", "run_restore_job"]
 
 _KINDS = ("s3", "azure", "gs", "local")
+_NAMESPACE, _BACKUP = "STORAGE-NAMESPACE", "BACKUP-LOCATION"
 
 
 def run_gc_job(words: Sequence[str]) -> int:
@@ -31,34 +32,26 @@ def run_gc_job(words: Sequence[str]) -> int:
 
 def run_backup_job(words: Sequence[str]) -> int:
     """EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION TYPE; answers the exit status."""
-
-    def job() -> None:
-        usage = "EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION s3|azure|gs|local"
-        lists, namespace, outside, kind = _four(words, usage)
-        _copy("backup", lists, namespace, outside, kind)
-
-    configure_logging()
-    return guarded(job)
+    return _run_copy_job("backup", words, ("EXPIRED-LIST-LOCATION", _NAMESPACE, _BACKUP))
 
 
 def run_restore_job(words: Sequence[str]) -> int:
     """OBJECTS-LIST-LOCATION BACKUP-LOCATION STORAGE-NAMESPACE TYPE; answers the exit status."""
+    return _run_copy_job("restore", words, ("OBJECTS-LIST-LOCATION", _BACKUP, _NAMESPACE))
 
+
+def _run_copy_job(flow: str, words: Sequence[str], names: Sequence[str]) -> int:
     def job() -> None:
-        usage = "OBJECTS-LIST-LOCATION BACKUP-LOCATION STORAGE-NAMESPACE s3|azure|gs|local"
-        lists, outside, namespace, kind = _four(words, usage)
-        _copy("restore", lists, namespace, outside, kind)
+        if len(words) != 4 or words[3] not in _KINDS:
+            raise ConfigError(
+                f"The job takes four arguments: {' '.join(names)} {'|'.join(_KINDS)}. Nothing was copied.",
+                kind="wrong-use",
+            )
+        named = dict(zip(names, words, strict=False))
+        _copy(flow, words[0], named[_NAMESPACE], named[_BACKUP], words[3])
 
     configure_logging()
     return guarded(job)
-
-
-def _four(words: Sequence[str], usage: str) -> tuple[str, str, str, str]:
-    if len(words) != 4 or words[3] not in _KINDS:
-        raise ConfigError(
-            f"The job takes four arguments: {usage}. Nothing was copied.", kind="wrong-use"
-        )
-    return words[0], words[1], words[2], words[3]
 
 
 def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> None:

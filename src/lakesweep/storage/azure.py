@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import quote, urlsplit
 
 import obstore
@@ -47,21 +47,17 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=64)
 def _clients(container: str, account: str, endpoint: str, options: StorageOptions) -> Clients:
-    config: AzureConfig = {"account_name": account}
-    if endpoint:
-        config["endpoint"] = endpoint
-    if options.azure_account_key:
-        config["account_key"] = options.azure_account_key
-    if options.azure_sas_token:
-        config["sas_key"] = options.azure_sas_token
-    if options.azure_tenant_id:
-        config["tenant_id"] = options.azure_tenant_id
-    if options.azure_client_id:
-        config["client_id"] = options.azure_client_id
-    if options.azure_client_secret:
-        config["client_secret"] = options.azure_client_secret
-    if options.azure_federated_token_file:
-        config["federated_token_file"] = options.azure_federated_token_file
+    given = {
+        "account_name": account,
+        "endpoint": endpoint,
+        "account_key": options.azure_account_key,
+        "sas_key": options.azure_sas_token,
+        "tenant_id": options.azure_tenant_id,
+        "client_id": options.azure_client_id,
+        "client_secret": options.azure_client_secret,
+        "federated_token_file": options.azure_federated_token_file,
+    }
+    config = cast("AzureConfig", {name: value for name, value in given.items() if value})
 
     def client(is_patient: bool) -> AzureStore:
         return AzureStore(

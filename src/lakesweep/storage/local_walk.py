@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Literal, overload
 
 # Half-written files; never objects.
@@ -82,12 +83,8 @@ def _sorted_entries(path: str) -> list[tuple[str, os.DirEntry[str]]]:
                     found.append((_text(name), entry))
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found.sort(key=_by_name)
+    found.sort(key=itemgetter(0))
     return found
-
-
-def _by_name(found: tuple[str, os.DirEntry[str]]) -> str:
-    return found[0]
 
 
 def _text(name: str) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 from lakesweep.catalogs.nessie.history import ROOT, CommitHistory
 from lakesweep.catalogs.nessie.live_contents import States, keep_newest, live_contents
 from lakesweep.catalogs.nessie.liveness import LiveCommits, find_live_commits
 from lakesweep.catalogs.nessie.state_walk import StateWalk
-from lakesweep.catalogs.nessie.values import CatalogContent, TableState
+from lakesweep.catalogs.nessie.values import TableState
 from lakesweep.domain.cutoff_policies import CutoffPolicy
 from lakesweep.domain.live_sets import DroppedTable
 
@@ -59,7 +60,7 @@ def dropped_tables(
             last_seen[content_id] = max(last_seen[content_id], history.times[commit])
 
     within = _live_within(history, heads, collect) if collect is not None else frozenset[int]()
-    seen_within = StateWalk(history, within, _id_of, note_end).found()
+    seen_within = StateWalk(history, within, attrgetter("content_id"), note_end).found()
     return tuple(
         DroppedTable(
             *newest[content_id][1],
@@ -100,7 +101,3 @@ def _longer(
 
 def _before(time: datetime, duration: timedelta) -> datetime:
     return time - duration if time - _EARLIEST > duration else _EARLIEST
-
-
-def _id_of(content: CatalogContent) -> str | None:
-    return content.content_id

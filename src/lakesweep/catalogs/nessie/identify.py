@@ -105,7 +105,7 @@ def read_catalog(
     references = client.references()
     default = default_branch_of(client, config, references)
     history = CommitHistory()
-    on_commits = on_progress or _nobody
+    on_commits = on_progress or (lambda commits: None)
     # The default branch first, as nearly all others share its history and then stop where they meet it.
     read_history(client, config, history, default, DEFAULT_PAGES, on_commits)
 
@@ -203,7 +203,3 @@ def in_parallel(
         finally:
             for future in futures:
                 future.cancel()
-
-
-def _nobody(commits: int) -> None:
-    """No one wants to know."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from lakesweep.domain.commits import CommitId
 from lakesweep.lake.commits.ancestry import merge_base
@@ -47,10 +48,7 @@ class Diffing:
         """What is staged, against the head. A staged value with the identity of the committed one is no difference."""
         start = prefix_key(prefix)
         record = self._branches.read(repository, branch_id)
-
-        def rows_after(key: bytes | None) -> _Rows:
-            return self._uncommitted(repository, record, start, key)
-
+        rows_after = partial(self._uncommitted, repository, record, start)
         return _folded_page(rows_after, start, after, amount, delimiter)
 
     def diff_refs(
@@ -76,20 +74,10 @@ class Diffing:
                     kind="invalid-ref",
                 )
             record = self._branches.read(repository, right.branch.id)
-
-            def rows_after(key: bytes | None) -> _Rows:
-                return self._uncommitted(repository, record, start, key)
-
-        elif mode == "two_dot":
-
-            def rows_after(key: bytes | None) -> _Rows:
-                return self._two_dot(repository, left, right.commit_id, start, key)
-
+            rows_after = partial(self._uncommitted, repository, record, start)
         else:
-
-            def rows_after(key: bytes | None) -> _Rows:
-                return self._three_dot(repository, left, right.commit_id, start, key)
-
+            compare = self._two_dot if mode == "two_dot" else self._three_dot
+            rows_after = partial(compare, repository, left, right.commit_id, start)
         return _folded_page(rows_after, start, after, amount, delimiter)
 
     def _uncommitted(
@@ -119,10 +107,7 @@ class Diffing:
         for difference in found:
             if not difference.key.startswith(prefix):
                 return
-            yield (
-                difference.key,
-                _entry(difference.key, difference.left, difference.right),
-            )
+            yield difference.key, _entry(*difference)
 
     def _three_dot(
         self,

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Literal
 
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Held, Row, scan
+from lakesweep.lake.kv.interface import Held, scan
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import NO_METADATA, Repository
 
@@ -144,7 +144,7 @@ class PendingUploads:
             prefix=_PREFIX,
             after=None if after is None else _key(after),
         )
-        return (_found(row) for row in rows)
+        return (FoundUpload(_decode(raw), raw) for _, raw in rows)
 
     def live(self, repository: Repository, now: datetime) -> Iterator[PendingUpload]:
         """The uploads that count as live. One that has expired is retired first, so that it can't be claimed after."""
@@ -171,10 +171,6 @@ class PendingUploads:
 
 def _key(upload_id: str) -> bytes:
     return _PREFIX + upload_id.encode(errors="surrogatepass")
-
-
-def _found(row: Row) -> FoundUpload:
-    return FoundUpload(_decode(row[1]), row[1])
 
 
 def _encode(upload: PendingUpload) -> bytes:
