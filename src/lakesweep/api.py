@@ -380,5 +380,5 @@ def _opened(spark: SparkSession, repo: str, settings: Settings) -> Iterator[RunC
         foreign_errors_as_ours("Nothing more was done after it."),
         open_run(settings, repo, engine, display) as context,
     ):
-        told.append(context.phases)
+        told.append(context.resources.phases)
         yield context

@@ -65,8 +65,8 @@ class _ClockLease(NoLease):
 
     def __init__(self, context: RunContext) -> None:
         super().__init__(context.store, context.name, "test")
-        self.store_time = context.clock()
-        self._clock = context.clock
+        self.store_time = context.resources.clock()
+        self._clock = context.resources.clock
 
     def renew(self, life: timedelta = timedelta(0)) -> datetime:
         """The test's clock."""
@@ -122,7 +122,7 @@ class EmbeddedLake:
     ) -> RunRecord:
         """Mark by the lake's clock."""
         context = self.open_run(repository, engine)
-        return mark(context, _aged(request), _ClockLease(context)).record
+        return mark(context, _aged(request), _ClockLease(context))[0]
 
     def sweep(
         self,
@@ -134,7 +134,7 @@ class EmbeddedLake:
         """Sweep an earlier mark by the lake's clock."""
         context = self.open_run(repository, engine)
         plan = load_plan(context.store, repository, parse_mark_id(mark_id))
-        record = load_record(context, plan)
+        record = load_record(context.store, plan)
         return sweep(context, plan, record, request or SweepRequest(), _ClockLease(context))
 
     def gc(
@@ -162,14 +162,15 @@ class EmbeddedLake:
 
 def source_of(context: RunContext) -> ExplainSource:
     """What a run works with, as explanations work with it."""
+    repository, resources = context.repository, context.resources
     return ExplainSource(
-        context.client,
-        context.repository,
-        context.profile,
-        context.target,
-        context.engine,
-        context.clock,
-        context.margins,
+        repository.client,
+        repository.details,
+        repository.profile,
+        resources.target,
+        resources.engine,
+        resources.clock,
+        resources.margins,
     )
 
 

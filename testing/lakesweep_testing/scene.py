@@ -15,10 +15,11 @@ from pathlib import Path
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.transport import Timeouts
+from lakesweep.collector import lease
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.lakefs.explain import ExplainRequest, explain
-from lakesweep.collector.lakefs.paths import GC, LEASES, mark_folder
+from lakesweep.collector.lakefs.paths import GC, OWN, mark_folder
 from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.request import SweepRequest
@@ -49,6 +50,7 @@ ANY_CLOCK = SafetyMargins(
     delete_not_after=timedelta(days=36500),
     lease_life=timedelta(days=36501),
 )
+LEASES = f"{OWN}{lease.LEASES}"
 AGED = MarkRequest(min_age=MIN_AGE, allow_lower_min_age=True)
 RETENTION_DAYS = 5
 

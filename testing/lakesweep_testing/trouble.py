@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import httpx
 import pyarrow as pa
@@ -58,13 +59,16 @@ def through_store(context: RunContext, wrap: Wrap) -> RunContext:
     """A run whose driver and tasks all reach the namespace through one wrapped store."""
     number = next(_NUMBERS)
     # One wrapped store for the whole run, so that it can count what is done with it.
-    store = wrap(context.target.open())
+    target = context.resources.target
+    store = wrap(target.open())
     _WRAPS[number] = lambda _: store
-    target = context.target
-    return replace(
-        context,
-        target=MeddledTarget(target.namespace, target.storage, target.namespace_root, number),
-    )
+    meddled = MeddledTarget(target.namespace, target.storage, target.namespace_root, number)
+    return with_resources(context, target=meddled)
+
+
+def with_resources(context: RunContext, **changes: Any) -> RunContext:
+    """A run that works with another clock, engine or whatever else is named."""
+    return replace(context, resources=replace(context.resources, **changes))
 
 
 class MeddlingBackend:

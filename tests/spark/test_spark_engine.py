@@ -185,7 +185,7 @@ def _judged(
     candidates = listed_parts(writer.close())
     judge = address_judge(target, "verdicts/", CUTOFF)
     met = engine.meet(
-        Scatter(references, partial(read_references, target, 5, ""), CELL_SCHEMA, 2),
+        Scatter(references, partial(read_references, target, 5), CELL_SCHEMA, 2),
         Scatter(candidates, partial(read_candidates, target, 5), CELL_SCHEMA, 2),
         judge,
         MET_SCHEMA,

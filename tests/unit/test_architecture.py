@@ -197,7 +197,7 @@ def test_executors_load_no_client_of_a_catalog() -> None:
     work = [
         *(f"lakefs.{m}" for m in ("rows", "listing", "dating", "deletion", "reupload_lookups")),
         *(f"nessie.{m}" for m in ("rows", "listing", "metadata", "deletion", "folder_sums")),
-        *("listing", "judge.columns", "ledger.deleting", "copies.copier", "copies.order_rows"),
+        *("listing", "judge.columns", "ledger.deleting", "copies.copier", "copies.order"),
     ]
     imports = ", ".join(f"lakesweep.collector.{module}" for module in work)
     program = (
@@ -205,6 +205,17 @@ def test_executors_load_no_client_of_a_catalog() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_only_the_top_of_a_run_holds_all_of_it() -> None:
+    """A function below it takes the store, the clock or the client that it needs, and so says what it depends on."""
+    tops = ("backup_restore", "collect", "context", "mark", "opening", "sweep", "what_if")
+    holders = {
+        m.relative_to(SOURCE / "collector").as_posix()
+        for m in (SOURCE / "collector").rglob("*.py")
+        if re.search(r"\bRunContext\b", m.read_text("utf-8"))
+    }
+    assert holders <= {f"lakefs/{name}.py" for name in tops}
 
 
 def test_every_file_of_the_collector_is_on_the_map() -> None:

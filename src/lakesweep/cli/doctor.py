@@ -37,7 +37,7 @@ def doctor(repo: Repo, *, settings: Settings) -> None:
         open_run(settings, repo, engine) as context,
     ):
         engine.begin()
-        for check in examine(context):
+        for check in examine(context.repository, context.resources):
             checks.append(check)
             if not is_json:
                 print_text(_line(check))

@@ -91,7 +91,7 @@ def run_and_show(
         LateEngine(lambda: start_engine(settings, pending.phases)) as engine,
         open_run(settings, pending.repository, engine, display) as context,
     ):
-        pending.phases = current_run().phases = context.phases
+        pending.phases = current_run().phases = context.resources.phases
         pending.place_of = partial(lakefs_place, context.store)
         record = work(context)
     show_run(settings.output, record, pending)

@@ -116,7 +116,7 @@ def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.history import forget_run
 
     with opened_run(settings, repo) as context, held_lease(context, "forget"):
-        gone = forget_run(context.store, context.name, run_id)
-    line = f"run {gone.run_id} of {context.name} is forgotten: {gone.files} files removed"
-    document = {"schema": "lakesweep.forgotten/1", "run_id": gone.run_id, "files": gone.files}
+        files = forget_run(context.store, context.name, run_id)
+    line = f"run {run_id} of {context.name} is forgotten: {files} files removed"
+    document = {"schema": "lakesweep.forgotten/1", "run_id": run_id, "files": files}
     print_result(settings.output, document, [line])

@@ -27,7 +27,7 @@ def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.pruning import prune_own_files
 
     with opened_run(settings, repo) as context, held_lease(context, "prune"):
-        pruned = prune_own_files(context, dry_run=dry_run)
+        pruned = prune_own_files(context.resources, context.keep_runs, dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     lines = [f"{context.name}: {len(pruned.runs)} runs and {pruned.files} files {done}"]
     lines += [f"  {run_id}" for run_id in pruned.runs]

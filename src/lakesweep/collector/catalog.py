@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from lakesweep.collector.guards import BlastRadius, ClockReading
 from lakesweep.collector.ledger.deleting import RowDeleter
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.run_files import RunFiles
 from lakesweep.collector.sweep_progress import KeptRows, SweepProgress
@@ -30,7 +30,7 @@ class Authorised:
     @property
     def tally(self) -> Tally:
         """Objects and bytes that may go."""
-        return Tally(sum(p.rows for p in self.parts), sum(p.bytes for p in self.parts))
+        return tally_of(self.parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
@@ -100,12 +99,7 @@ class Lease:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
@@ -163,7 +157,8 @@ class Lease:
             self._release()
             raise
         self.store_time = self._time_of(info)
-        self._forget_older()
+        older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
+        self._store.delete_many(older)
 
     def _renew(self) -> None:
         every = min(self._life / 5, _RENEW_EVERY).total_seconds()
@@ -190,15 +185,12 @@ class Lease:
         return True
 
     def _highest(self) -> _Held:
-        keys = [
-            key
-            for key in self._store.keys(self._folder)
-            if key.removeprefix(self._folder).removesuffix(".json").isdigit()
-        ]
-        if not keys:
+        keys = list(self._store.keys(self._folder))
+        stems = {key: key.removeprefix(self._folder).removesuffix(".json") for key in keys}
+        key = max((key for key, stem in stems.items() if stem.isdigit()), default=None)
+        if key is None:
             return _Held(0, "", "", 0, "", True, None)
-        key = max(keys)
-        number = int(key.removeprefix(self._folder).removesuffix(".json"))
+        number = int(stems[key])
         try:
             info = self._store.stat(key)
             values = json.loads(self._store.read(key))
@@ -218,15 +210,8 @@ class Lease:
             return self._highest()
         except (ValueError, KeyError, TypeError):
             # Being written, or damaged: treat as held until it runs out.
-            return _Held(
-                number,
-                "?",
-                "?",
-                0,
-                "an unreadable lease",
-                False,
-                self._store.stat(key).last_modified,
-            )
+            renewed_at = self._store.stat(key).last_modified
+            return _Held(number, "?", "?", 0, "an unreadable lease", False, renewed_at)
 
     def store_now(self) -> datetime:
         """The store's clock: the time it gives to an object written now."""
@@ -246,11 +231,6 @@ class Lease:
                 kind="no-times",
             )
         return time
-
-    def _forget_older(self) -> None:
-        older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
-        if older:
-            self._store.delete_many(older)
 
     def _write(self, *, released: bool) -> ObjectInfo:
         return self._store.write(self._key(self._number), self._content(released))
@@ -278,12 +258,7 @@ class NoLease(Lease):
         self.store_time = self.store_now()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         return None
 
     def renew(self, life: timedelta = timedelta(0)) -> datetime:

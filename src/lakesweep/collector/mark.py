@@ -18,12 +18,10 @@ class Found:
 
     judged: Judged
     garbage: list[Part]
-    listed: Tally | None = (
-        None  # None: candidates came from elsewhere, and no listing accounts for them
-    )
-    never_candidates: Tally = field(
-        default_factory=Tally
-    )  # of the listing: protected before anything was judged
+    # None: candidates came from elsewhere, and no listing accounts for them.
+    listed: Tally | None = None
+    # Of the listing: protected before anything was judged.
+    never_candidates: Tally = field(default_factory=Tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +31,12 @@ class Settled:
     garbage: list[Part]
     live: list[Part] = field(default_factory=list)  # turned out to be read
     undecided: list[Part] = field(default_factory=list)  # nobody could find out
+    reasons: tuple[str, ...] = ()  # why they are undecided
+
+    @property
+    def kept(self) -> list[Part]:
+        """All that is no garbage any more."""
+        return [*self.live, *self.undecided]
 
 
 @dataclass(frozen=True, slots=True)

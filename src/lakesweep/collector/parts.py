@@ -51,14 +51,14 @@ class PartWriter:
         self._rows = 0
         self.parts: list[Part] = []
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Take these rows; they are durable only after `close`."""
-        if batch.num_rows == 0:
-            return
-        self._waiting.append(batch)
-        self._rows += batch.num_rows
-        if self._rows >= ROWS_PER_PART:
-            self._flush()
+        for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+            if batch.num_rows:
+                self._waiting.append(batch)
+                self._rows += batch.num_rows
+            if self._rows >= ROWS_PER_PART:
+                self._flush()
 
     def close(self) -> list[Part]:
         """Write what is left; the parts written in all."""
@@ -85,8 +85,7 @@ def written_parts(
 ) -> list[dict[str, object]]:
     """Write these rows; the parts, as a value of `PARTS`."""
     writer = PartWriter(store, folder, stem, rows.schema)
-    for batch in rows.to_batches():
-        writer.add(batch)
+    writer.add(rows)
     return [asdict(part) for part in writer.close()]
 
 
@@ -106,13 +105,24 @@ def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:
     return int(pa.compute.sum(rows.column(column)).as_py() or 0)
 
 
-def read_part(data: bytes, schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a Parquet file, with exactly these columns; `what` names it in the error."""
+def read_part(
+    data: bytes, schema: pa.Schema, what: str, *, optional: str = ""
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a Parquet file, with exactly these columns; `what` names it in the error.
+
+    A column that is `optional` is null where the file does not have it.
+    """
     with named_damage(what), _unreadable_is_damage():
-        for batch in _batches(open_parquet(data), schema.names):
-            yield pa.RecordBatch.from_arrays(
-                [batch.column(f.name).cast(f.type) for f in schema], schema=schema
-            )
+        file = open_parquet(data)
+        names = [n for n in schema.names if n != optional or n in file.schema_arrow.names]
+        for batch in _batches(file, names):
+            columns = [
+                batch.column(f.name).cast(f.type)
+                if f.name in names
+                else pa.nulls(batch.num_rows, f.type)
+                for f in schema
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def read_addresses(data: bytes, what: str) -> Iterator[pa.Array]:
@@ -126,19 +136,7 @@ def read_addresses(data: bytes, what: str) -> Iterator[pa.Array]:
 
 def read_events(data: bytes, what: str) -> Iterator[pa.RecordBatch]:
     """The rows of an event file as `EVENT_SCHEMA`; the outcome is null in files that tell of none."""
-    with named_damage(what), _unreadable_is_damage():
-        file = open_parquet(data)
-        names = [name for name in EVENT_SCHEMA.names if name in file.schema_arrow.names]
-        for batch in _batches(file, names):
-            yield pa.RecordBatch.from_arrays(
-                [
-                    batch.column(field.name).cast(field.type)
-                    if field.name in names
-                    else pa.nulls(batch.num_rows, field.type)
-                    for field in EVENT_SCHEMA
-                ],
-                schema=EVENT_SCHEMA,
-            )
+    return read_part(data, EVENT_SCHEMA, what, optional="outcome")
 
 
 def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:

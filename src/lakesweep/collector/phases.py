@@ -38,7 +38,7 @@ class Phases:
     """
 
     def __init__(self, repository: str, display: Display | None = None) -> None:
-        self._repository = repository
+        self.repository = repository
         self.board = ProgressBoard(repository, display)
         is_on_screen = display is not None and display.is_terminal
         self._level = logging.DEBUG if is_on_screen else logging.INFO
@@ -52,7 +52,7 @@ class Phases:
         """Time a step; its closing log line has its numbers."""
         step = Step()
         start = time.monotonic()
-        logger.debug("repo#%s %s …", self._repository, name)
+        logger.debug("repo#%s %s …", self.repository, name)
         unit = _UNITS.get(name, "objects")
         with self.board.phase(name, _UNITS_UNDER_WAY.get(name, unit)) as shown:
             yield step
@@ -63,7 +63,7 @@ class Phases:
         logger.log(
             self._level,
             "repo#%s %s: %s (%.1f s)",
-            self._repository,
+            self.repository,
             name,
             step.said or f"{step.items} items",
             seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 
 from lakesweep.collector.guards import BlastRadius
@@ -13,23 +13,16 @@ from lakesweep.collector.parts import Part
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.durations import format_duration, format_time, parse_time
 from lakesweep.domain.verdicts import Tally
-from lakesweep.errors import (
-    ConfigError,
-    FormatError,
-    UnsafeToSweepError,
-)
+from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
 
 SCHEMA = "lakesweep.plan/2"
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedFile:
+class PlannedFile(Part):
     """One file of the mark, and the fingerprint by which a changed file is told."""
 
-    key: str
-    rows: int
-    bytes: int
     etag: str
 
 
@@ -57,22 +50,9 @@ class Plan:
         object.__setattr__(self, "id", hashlib.sha256(content).hexdigest()[:16])
 
     def _content(self) -> dict[str, object]:
-        return {
-            "schema": SCHEMA,
-            "repository": self.repository,
-            "namespace": self.namespace,
-            "run_id": self.run_id,
-            "mark_id": self.mark_id,
-            "what": self.what,
-            "cutoff": format_time(self.cutoff),
-            "live": asdict(self.live),
-            "garbage": asdict(self.garbage),
-            "keep_refs": list(self.keep_refs),
-            "keep_tags": self.keep_tags,
-            "min_age_seconds": self.min_age_seconds,
-            "is_min_age_lowered": self.is_min_age_lowered,
-            "files": [asdict(f) for f in self.files],
-        }
+        values = {"schema": SCHEMA, **asdict(self), "cutoff": format_time(self.cutoff)}
+        del values["id"]
+        return values
 
     def encode(self) -> bytes:
         """The plan as a file."""
@@ -108,24 +88,17 @@ def decode_plan(data: bytes, what: str) -> Plan:
     """A plan from its file; refused when it was changed since it was written."""
     try:
         values = json.loads(data)
-        claimed = values.pop("id")
-        if values.pop("schema") != SCHEMA:
+        claimed = values["id"]
+        if values["schema"] != SCHEMA:
             raise ValueError("unknown schema")
-        plan = Plan(
-            repository=values["repository"],
-            namespace=values["namespace"],
-            run_id=RunId(values["run_id"]),
-            mark_id=MarkId(values["mark_id"]),
-            what=values["what"],
-            cutoff=parse_time(values["cutoff"]),
-            live=Tally(**values["live"]),
-            garbage=Tally(**values["garbage"]),
-            keep_refs=tuple(values["keep_refs"]),
-            keep_tags=values["keep_tags"],
-            min_age_seconds=values["min_age_seconds"],
-            is_min_age_lowered=values["is_min_age_lowered"],
-            files=tuple(PlannedFile(**f) for f in values["files"]),
-        )
+        values = {f.name: values[f.name] for f in fields(Plan) if f.init} | {
+            "cutoff": parse_time(values["cutoff"]),
+            "live": Tally(**values["live"]),
+            "garbage": Tally(**values["garbage"]),
+            "keep_refs": tuple(values["keep_refs"]),
+            "files": tuple(PlannedFile(**f) for f in values["files"]),
+        }
+        plan = Plan(**values)
     except (ValueError, KeyError, TypeError, ConfigError) as error:
         raise FormatError(
             f"The plan {what} can't be read ({error}). Nothing was deleted. Mark again.",

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
+import pyarrow as pa
+
+from lakesweep.collector.parts import Part
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
-from lakesweep.engine.tasks import Engine
+from lakesweep.engine.tasks import Engine, Scatter, Work, tasks_for
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
+
+_Row = dict[str, Any]
 
 
 def utc_now() -> datetime:
@@ -33,11 +39,23 @@ class Resources:
     clock: Callable[[], datetime]
     margins: SafetyMargins = SAFETY_FULL
     most_tasks: int = 200
+    most_readers: int = 50  # tasks that read references
+
+    @property
+    def name(self) -> str:
+        """The repository or catalog, as messages name it."""
+        return self.phases.repository
 
     @property
     def store(self) -> ObjectStore:
         """Our own folder."""
         return self.target.open()
+
+    def run_on_parts(self, parts: Sequence[Part], work: Work, schema: pa.Schema) -> list[_Row]:
+        """The rows that a work function gives for the keys of these parts."""
+        tasks = tasks_for(len(parts), self.engine.slots, at_most=self.most_tasks)
+        scatter = Scatter([part.key for part in parts], work, schema, tasks)
+        return self.engine.collect(scatter).to_pylist() if parts else []
 
     def save_record(self, key: str, record: RunRecord) -> None:
         """Make the record durable, and let whoever reports on this run find it."""

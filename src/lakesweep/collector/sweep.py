@@ -54,7 +54,7 @@ class Sweep:
     lease: Lease
 
     def __post_init__(self) -> None:
-        self._progress = SweepProgress(self.catalog.kept_outcomes)
+        self._progress = SweepProgress(kept_outcomes=self.catalog.kept_outcomes)
         self._has_looked = False
         self._may_have_deleted = False
 

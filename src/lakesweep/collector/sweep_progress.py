@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lakesweep.collector.ledger import deleting
+from lakesweep.collector.outcomes import Outcomes
 from lakesweep.collector.parts import Part
 from lakesweep.domain.verdicts import Tally
 
@@ -37,12 +38,10 @@ class KeptRows:
 
 
 @dataclass(slots=True)
-class SweepProgress:
+class SweepProgress(Outcomes):
     """Objects and bytes by outcome, with an example of each; and the rows that no round tries to delete."""
 
     kept_outcomes: frozenset[str] = frozenset()  # by which a row stays rightly, and did not fail
-    outcomes: dict[str, Tally] = field(default_factory=dict)
-    examples: dict[str, str] = field(default_factory=dict)
     done_before: Tally = field(default_factory=Tally)
     kept: KeptRows = field(default_factory=KeptRows)
     revived_names: list[str] = field(default_factory=list)
@@ -50,7 +49,7 @@ class SweepProgress:
     parts_not_backed_up: list[Part] = field(default_factory=list)
 
     def add(self, outcome: str, tally: Tally, example: str) -> None:
-        self.outcomes[outcome] = self.outcomes.get(outcome, Tally()) + tally
+        self.tallies[outcome] += tally
         self.examples.setdefault(outcome, example)
 
     def leave_without_copy(self, tally: Tally, parts: list[Part], why: str) -> None:
@@ -61,10 +60,8 @@ class SweepProgress:
 
     def forget_undone(self) -> None:
         """The next round tries every row again that is still there, so only what is done stays counted."""
-        self.outcomes = {o: t for o, t in self.outcomes.items() if o in deleting.DONE}
-
-    def tally(self, *outcomes: str) -> Tally:
-        return sum((self.outcomes.get(o, Tally()) for o in outcomes), Tally())
+        for outcome in set(self.tallies) - deleting.DONE:
+            del self.tallies[outcome]
 
     @property
     def deleted(self) -> Tally:

@@ -30,8 +30,8 @@ class OpenRepository:
 def opened_repository(caller: Caller, name: str) -> Iterator[OpenRepository]:
     """The repository, opened with the caller's own credentials."""
     with open_run(caller.settings, name, LateEngine(_no_engine)) as context:
-        namespace = context.repository.storage_namespace
-        yield OpenRepository(context.name, namespace, context.client, context.store)
+        namespace = context.repository.details.storage_namespace
+        yield OpenRepository(context.name, namespace, context.repository.client, context.store)
 
 
 def reachable_repositories(caller: Caller) -> list[tuple[str, str]]:

@@ -34,7 +34,7 @@ class Outside:
         self.container: MemoryContainer = memory_container(self.name)
 
     def target(self, context: RunContext) -> Target:
-        return Target(self.location, context.target.storage)
+        return Target(self.location, context.resources.target.storage)
 
     @property
     def request(self) -> SweepRequest:

@@ -17,14 +17,15 @@ from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import references
 from lakesweep.collector.lakefs import sweep as lakefs_sweep
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import Roots, read_live
 from lakesweep.collector.lakefs.range_cache import RangeHashes
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.lakefs.reuploads import SearchedRanges, find_reuploads
 from lakesweep.collector.lakefs.verification import Reverified
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.resources import Resources
 from lakesweep.errors import PartlySweptError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.hashing import hash_addresses
@@ -92,10 +93,12 @@ def test_later_rounds_remember_what_expired_and_what_no_commit_held(
     reasons: set[tuple[str, str]] = set()
     plain = lakefs_sweep.verify_plan
 
-    def verify(context: RunContext, *args: Any, **options: Any) -> Reverified:
-        found = plain(context, *args, **options)
+    def verify(
+        repository: LakeFSRepository, resources: Resources, *args: Any, **options: Any
+    ) -> Reverified:
+        found = plain(repository, resources, *args, **options)
         for part in found.parts:
-            for row in read_mark(context.store.read(part.key)).to_pylist():
+            for row in read_mark(resources.store.read(part.key)).to_pylist():
                 reasons.add((row["address"], row["reason"]))
         return found
 
@@ -254,14 +257,14 @@ def test_ranges_are_searched_again_for_sizes_that_were_not_asked_for(
     orphan = scene.upload("main", "same", "base")
     scene.user.reset("main")
     context = scene.context(transport=ChangingServer(scene).transport)
-    live = read_live(context, Roots(), context.clock())
+    live = read_live(context.repository, context.resources, Roots(), context.resources.clock())
     searched = SearchedRanges()
     engine = OneChunkARound(scene)
-    context = replace(context, engine=engine)
+    resources = replace(context.resources, engine=engine)
     hashes = hash_addresses(pa.array([orphan]))
     for sizes in ([4, 99], [99], [4], [98]):
         suspects = Suspects.of(hashes, pa.array(sizes, pa.int64()))
-        find_reuploads(context, live, suspects, searched)
+        find_reuploads(context.repository, resources, live, suspects, searched)
     # Known for the first two; the second time only 99 was asked for, so neither of the others is known any more.
     assert [len(ranges) for ranges in engine.searched] == [1, 1, 1]
 

@@ -17,7 +17,6 @@ from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import refuse_long_requests
 from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.paths import LEASES
 from lakesweep.collector.ledger import deadline as deadline_module
 from lakesweep.collector.ledger.deadline import Moment
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
@@ -32,8 +31,8 @@ from lakesweep.errors import (
 )
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
-from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene, assert_adds_up
-from lakesweep_testing.trouble import MeddlingBackend
+from lakesweep_testing.scene import AGED, ANY_CLOCK, LEASES, Scene, assert_adds_up
+from lakesweep_testing.trouble import MeddlingBackend, with_resources
 
 MakeScene = Callable[..., Scene]
 
@@ -140,7 +139,7 @@ def test_chunk_past_its_time_is_refused_and_verified_again(
     context = scene.context(engine=engine)
     swept = run_sweep(context, marked.mark_id, SweepRequest())
     assert engine.rounds == 2
-    assert [phase.name for phase in context.phases.done].count("re-verify") == 2
+    assert [phase.name for phase in context.resources.phases.done].count("re-verify") == 2
     assert not scene.left()
     assert swept.objects["deleted"] == len(scene.garbage)
     assert_adds_up(swept)
@@ -190,8 +189,13 @@ def skewed(scene: Scene, driver: Callable[[], datetime]) -> RunContext:
     strict = replace(ANY_CLOCK, clock_skew=timedelta(minutes=10))
     # The embedded server dates its answers by the machine; here it is the scene's clock that counts.
     context = scene.context(margins=strict)
-    client = ServerOfClock(context.client, scene.lake.clock)
-    return replace(context, client=client, clock=driver)  # type: ignore[arg-type]
+    client = ServerOfClock(context.repository.client, scene.lake.clock)
+    return with_resources(of_client(context, client), clock=driver)
+
+
+def of_client(context: RunContext, client: ServerOfClock) -> RunContext:
+    repository = replace(context.repository, client=client)  # type: ignore[arg-type]
+    return replace(context, repository=repository)
 
 
 class ServerOfClock:
@@ -219,7 +223,7 @@ def test_sweep_alone_compares_the_clocks(
     off = lambda: scene.lake.clock() + timedelta(hours=hours)  # noqa: E731
     context = skewed(scene, off if whose == "this machine" else scene.lake.clock)
     if whose != "this machine":
-        context = replace(context, client=ServerOfClock(context.client, off))  # type: ignore[arg-type]
+        context = of_client(context, ServerOfClock(context.repository.client, off))
     act = run_resume if is_resumed else run_sweep
     with pytest.raises(UnsafeToSweepError, match=whose) as caught:
         act(context, marked.run_id if is_resumed else marked.mark_id, SweepRequest())
@@ -233,13 +237,8 @@ def test_clocks_are_compared_in_every_round(scene: Scene, monkeypatch: pytest.Mo
     monkeypatch.setattr(deadline_module, "this_moment", lambda: Moment(scene.lake.clock(), 0.0))
     marked = scene.mark()
     engine = LateEngine(late_rounds=1)
-    context = replace(
-        skewed(
-            scene,
-            lambda: scene.lake.clock() + timedelta(hours=3 if engine.rounds else 0),
-        ),
-        engine=engine,
-    )
+    off = lambda: scene.lake.clock() + timedelta(hours=3 if engine.rounds else 0)  # noqa: E731
+    context = with_resources(skewed(scene, off), engine=engine)
     with pytest.raises(PartlySweptError, match="this machine") as caught:
         run_sweep(context, marked.mark_id, SweepRequest())
     assert caught.value.kind == "clock-skew"
@@ -262,7 +261,7 @@ def test_authority_ends_by_the_clock_of_the_store(scene: Scene) -> None:
 
     margins = replace(ANY_CLOCK, delete_not_after=timedelta(days=3650))
     context = scene.context(margins=margins, engine=Looking())
-    ahead = replace(context, clock=lambda: scene.lake.clock() + timedelta(minutes=9))
+    ahead = with_resources(context, clock=lambda: scene.lake.clock() + timedelta(minutes=9))
     run_sweep(ahead, marked.mark_id, SweepRequest())
     assert set(ends) == {store_time + margins.delete_not_after}
 

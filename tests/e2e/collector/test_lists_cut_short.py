@@ -16,8 +16,9 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.collector.lakefs import canaries
-from lakesweep.collector.lakefs.canaries import take_canaries
+from lakesweep.collector.lakefs.canaries import Canary, take_canaries
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.paths import mark_folder
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.run_files import MarkId
@@ -47,6 +48,10 @@ class BigScene(Scene):
             self.user.branch(branch, "main")
             self.on_branch[branch] = [self.upload(branch, f"x/{n}", "b") for n in range(3)]
         self.lake.clock.advance(timedelta(days=3))
+
+
+def _taken(context: RunContext) -> list[Canary]:
+    return take_canaries(context.repository, context.resources.clock())
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +151,14 @@ def test_staged_and_committed_canaries_come_from_every_branch_and_from_anywhere(
     big: BigScene,
 ) -> None:
     """As many as the sample holds of what is staged, and other ones the next time."""
-    taken = take_canaries(big.context())
+    taken = _taken(big.context())
     staged = [c for c in taken if not c.ref.endswith("@")]
     assert len(staged) == SAMPLE
     assert {c.ref for c in staged} == set(big.user.branches())
     assert {c.ref for c in taken if c.ref.endswith("@")}, "committed ones too"
     assert any(c.path > "staged/00100" for c in staged)
     big.lake.clock.advance(timedelta(seconds=1))
-    assert {c.path for c in take_canaries(big.context())} != {c.path for c in taken}
+    assert {c.path for c in _taken(big.context())} != {c.path for c in taken}
 
 
 def test_committed_canaries_come_from_every_head(scene: Scene) -> None:
@@ -163,7 +168,7 @@ def test_committed_canaries_come_from_every_head(scene: Scene) -> None:
         for path in ("a", "m", "z"):
             scene.user.upload(f"b{number:02d}", path)
         scene.user.commit(f"b{number:02d}")
-    taken = [c for c in take_canaries(scene.context()) if c.ref.startswith("b")]
+    taken = [c for c in _taken(scene.context()) if c.ref.startswith("b")]
     assert len({c.ref for c in taken}) == 45
     assert {"m", "z"} <= {c.path for c in taken}
 
@@ -176,7 +181,7 @@ def test_what_lies_behind_all_pages_is_looked_at_in_random_places(
     monkeypatch.setattr(canaries, "_STAGED", 2 * STAGED)
     # Places follow from the time, so that this test says the same each time.
     context = replace(big.context(), clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    seen = {c.path for c in take_canaries(context) if c.ref == "main"}
+    seen = {c.path for c in _taken(context) if c.ref == "main"}
     assert any(path > "staged/00040" for path in seen)  # a page holds forty
 
 
@@ -209,6 +214,6 @@ def test_a_branch_that_goes_away_while_canaries_are_taken_is_passed_over(
             scene.user.drop_branch("short-lived")
         return send(request)
 
-    taken = take_canaries(scene.context(transport=MeddlingTransport(drop)))
+    taken = _taken(scene.context(transport=MeddlingTransport(drop)))
     assert {c.ref for c in taken} >= {"main", "dev"}
     assert "short-lived" not in scene.user.branches()

@@ -28,6 +28,7 @@ from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import (
     MeddlingTransport,
     as_a_real_server,
+    with_resources,
 )
 
 MakeScene = Callable[..., Scene]
@@ -148,7 +149,7 @@ def test_machine_whose_clock_is_wrong_marks_nothing(scene: Scene, ahead: timedel
     now = datetime.now(UTC)
     scene.container.clock = lambda: now
     try:
-        context = replace(scene.context(margins=SAFETY_FULL), clock=lambda: now + ahead)
+        context = with_resources(scene.context(margins=SAFETY_FULL), clock=lambda: now + ahead)
         with pytest.raises(UnsafeToSweepError, match="clock of this machine") as caught:
             run_mark(context, MarkRequest())
     finally:

@@ -79,9 +79,11 @@ def test_the_last_look_at_a_key_knows_whose_names_at_the_root_are(
     add_row(scene, marked.mark_id, FOREIGN)
     part = f"{mark_folder(MarkId(marked.mark_id))}more.parquet"
     context = scene.context()
-    chunk = Chunk(part, 0, 1, context.clock() + timedelta(days=36500), ANY_CLOCK.clock_skew)
+    chunk = Chunk(
+        part, 0, 1, context.resources.clock() + timedelta(days=36500), ANY_CLOCK.clock_skew
+    )
     folders, deleter = LedgerFolders("ledger/", "deleted/"), ObjectDeletion(root_names)
-    list(delete_chunks(context.target, folders, deleter, iter([chunk])))
+    list(delete_chunks(context.resources.target, folders, deleter, iter([chunk])))
     assert (FOREIGN in scene.present_keys()) is not root_names
 
 

@@ -99,7 +99,9 @@ def test_tasks_elsewhere_report_through_the_runs_own_folder(
     """Every task that has the time leaves a file, and none is there in the end."""
     context = scene.context(display=Display([Kept()]))
     engine = reporting_engine(
-        Elsewhere(), context.phases, lambda: FileMailbox(context.target, REPORTS, 0.0)
+        Elsewhere(),
+        context.resources.phases,
+        lambda: FileMailbox(context.resources.target, REPORTS, 0.0),
     )
     record = run_gc(replace(context, engine=engine), AGED, SweepRequest())
     assert told["list"].items == record.objects["listed"]

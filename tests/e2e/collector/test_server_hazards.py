@@ -28,6 +28,7 @@ from lakesweep_testing.trouble import (
     as_a_real_server,
     edited_answer,
     route_of,
+    with_resources,
 )
 
 MakeScene = Callable[..., Scene]
@@ -210,7 +211,7 @@ def test_6_6_9_clocks_apart_are_refused(scene: Scene, ahead: timedelta) -> None:
     now = datetime.now(UTC)
     scene.container.clock = lambda: now - ahead
     try:
-        context = replace(scene.context(margins=SAFETY_FULL), clock=lambda: now)
+        context = with_resources(scene.context(margins=SAFETY_FULL), clock=lambda: now)
         with pytest.raises(UnsafeToSweepError) as caught:
             run_gc(context, MarkRequest(), SweepRequest())
     finally:
@@ -226,7 +227,9 @@ def test_6_6_9_age_is_told_by_the_stores_clock(scene: Scene) -> None:
         b"x",
         days_ago=(AGED.min_age or timedelta()).total_seconds() / 86400 - 0.002,
     )
-    ahead = replace(scene.context(), clock=lambda: scene.lake.clock.now + timedelta(minutes=9))
+    ahead = with_resources(
+        scene.context(), clock=lambda: scene.lake.clock.now + timedelta(minutes=9)
+    )
     run_gc(ahead, AGED, SweepRequest())
     assert just_young in scene.present_keys()
     assert not scene.left()

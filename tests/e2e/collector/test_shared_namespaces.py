@@ -12,12 +12,11 @@ import httpx
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.doctor import CheckResult, examine
 from lakesweep.collector.lakefs.ownership import NOTE, refuse_shared_namespace
 from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogDeniedError, LakesweepError, UnsafeToSweepError
-from lakesweep_testing.scene import AGED, ANY_CLOCK, Scene, old_lake
+from lakesweep_testing.scene import AGED, Scene, old_lake
 from lakesweep_testing.trouble import MeddlingTransport, Send, edited_answer, route_of
 
 MakeScene = Callable[..., Scene]
@@ -153,8 +152,10 @@ def test_note_that_can_not_be_read_is_doubt(scene: Scene, note: bytes) -> None:
     refused(scene, lambda: scene.mark(), "other-owner")
 
 
-def exact(context: RunContext) -> RunContext:
-    return replace(context, margins=replace(ANY_CLOCK, clock_skew=timedelta(minutes=10)))
+def look_for_others(scene: Scene) -> None:
+    context = scene.context()
+    skew = timedelta(minutes=10)
+    refuse_shared_namespace(context.repository, context.resources.target, skew, claim=False)
 
 
 @pytest.mark.parametrize("marker", ["_lakefs/dummy", "dummy"])
@@ -163,10 +164,10 @@ def test_marker_from_before_the_repository_is_somebody_elses(scene: Scene, marke
     made = scene.lake.client.repository(scene.name).creation_date
     age = scene.lake.clock.now - made
     scene.put(marker, b"marker", days_ago=(age + timedelta(minutes=9)) / timedelta(days=1))
-    refuse_shared_namespace(exact(scene.context()), claim=False)
+    look_for_others(scene)
     scene.put(marker, b"marker", days_ago=(age + timedelta(minutes=11)) / timedelta(days=1))
     with pytest.raises(UnsafeToSweepError, match=f"write {marker} anew") as caught:
-        refuse_shared_namespace(exact(scene.context()), claim=False)
+        look_for_others(scene)
     assert caught.value.kind == "older-marker"
 
 
@@ -178,6 +179,7 @@ def test_doctor_says_so_too(scene: Scene, trouble: str) -> None:
     else:
         scene.mark()
         transport = made_later(scene)
-    checks = {c.name: c for c in examine(scene.context(transport=transport))}
+    context = scene.context(transport=transport)
+    checks = {c.name: c for c in examine(context.repository, context.resources)}
     assert checks["other repositories"].verdict is CheckResult.WRONG
     assert (NOTE in scene.present_keys()) is (trouble == "owner")

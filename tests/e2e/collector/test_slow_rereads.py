@@ -15,7 +15,6 @@ from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import too_slow
 from lakesweep.collector.lakefs import live as live_module
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.paths import LEASES
 from lakesweep.collector.lakefs.sweep import SLOW_STEP_ADVICE
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import Phase, RunStatus
@@ -27,7 +26,7 @@ from lakesweep.formats.metaranges import RangeInfo
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.rounds import OneChunkARound
-from lakesweep_testing.scene import ANY_CLOCK, Scene, assert_adds_up
+from lakesweep_testing.scene import ANY_CLOCK, LEASES, Scene, assert_adds_up
 from lakesweep_testing.trouble import MeddlingTransport, Send, route_of
 
 MakeScene = Callable[..., Scene]

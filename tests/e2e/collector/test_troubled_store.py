@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_resume
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.lakefs.pruning import tidy_up
 from lakesweep.collector.lakefs.request import Flow
-from lakesweep.collector.lease import Lease
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import LakesweepError, PartlySweptError, StorageDeniedError, StorageError
@@ -116,9 +115,9 @@ def test_store_that_goes_away_at_any_operation_loses_nothing(
     counter = StoreGoesAway(after=1 << 30)
     needed: list[int] = []
 
-    def count_and_tidy_up(context: RunContext, lease: Lease) -> None:
+    def count_and_tidy_up(*args: Any) -> None:
         needed.append(counter.operations)
-        tidy_up(context, lease)
+        tidy_up(*args)
 
     monkeypatch.setattr("lakesweep.collector.lakefs.collect.tidy_up", count_and_tidy_up)
     run_gc(scene.context(wrap=MeddlingBackend.wrap(counter)), CLEAN, SweepRequest())

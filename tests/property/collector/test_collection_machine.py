@@ -120,12 +120,12 @@ class Collection(LakeMachine):
         """Back a mark up, sweep it, restore it: every object that was swept reads again."""
         mark_id = self.marks.pop(data.draw(st.integers(0, len(self.marks) - 1), label="mark"))
         context = self.lake.open_run(self.name)
-        target = context.target
+        target = context.resources.target
         to = Location.parse(f"file://{self.backup_root}/{self.name}-{mark_id}")
         backup = Target(to, target.storage)
         parts = _parts_of(context.store, mark_id)
         copy_parts(
-            context.engine,
+            context.resources.engine,
             CopyRoad(target, target, backup, target, "_lakefs/verified/", WHY_NOT),
             parts,
         )
@@ -133,7 +133,7 @@ class Collection(LakeMachine):
         record = self.lake.sweep(self.name, mark_id)
         gone = self.swept(record, set(self.model.objects) - self.model.live(self.now))
         copy_parts(
-            context.engine,
+            context.resources.engine,
             CopyRoad(target, backup, target, target, "_lakefs/verified/", WHY_NOT),
             parts,
         )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,14 +18,16 @@ from hypothesis import strategies as st
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.lakefs import sweep as lakefs_sweep
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.verification import Reverified, verify_plan
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunStatus
 from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.resources import Resources
 from lakesweep.formats.tables import read_mark
+from lakesweep.storage import ObjectStore
 from lakesweep_testing.embedded import EmbeddedLake
 from lakesweep_testing.rounds import OneChunkARound
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up, old_lake
@@ -141,9 +144,9 @@ class Verdicts:
     root_names: bool
 
     @classmethod
-    def of(cls, context: RunContext, authorised: Reverified) -> Verdicts:
+    def of(cls, store: ObjectStore, authorised: Reverified) -> Verdicts:
         def rows(parts: Sequence[Part]) -> list[dict[str, str]]:
-            return [r for p in parts for r in read_mark(context.store.read(p.key)).to_pylist()]
+            return [r for p in parts for r in read_mark(store.read(p.key)).to_pylist()]
 
         def addresses(parts: Sequence[Part]) -> frozenset[str]:
             return frozenset(row["address"] for row in rows(parts))
@@ -184,7 +187,8 @@ def test_a_later_round_says_what_judging_all_anew_says(
     later_rounds = 0
 
     def verify_both(
-        context: RunContext,
+        repository: LakeFSRepository,
+        resources: Resources,
         plan: Plan,
         marks: Sequence[str],
         *,
@@ -192,12 +196,14 @@ def test_a_later_round_says_what_judging_all_anew_says(
         before: Reverified | None = None,
     ) -> Reverified:
         nonlocal later_rounds
-        found = verify_plan(context, plan, marks, trust_dates=trust_dates, before=before)
+        look = partial(verify_plan, repository, resources, plan, trust_dates=trust_dates)
+        found = look(marks, before=before)
         if before is not None:
             later_rounds += 1
             left = [part.key for part in before.parts]
-            anew = verify_plan(context, plan, left, trust_dates=trust_dates)
-            assert Verdicts.of(context, found) == Verdicts.of(context, anew)
+            anew = look(left)
+            store = resources.store
+            assert Verdicts.of(store, found) == Verdicts.of(store, anew)
         return found
 
     def between(number: int) -> None:

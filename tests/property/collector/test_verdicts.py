@@ -157,7 +157,7 @@ def judge_in_columns(
         keep_live_rows=True,
     )
     met = InProcessEngine().meet(
-        Scatter(references, partial(read_references, STORE, 2, ""), CELL_SCHEMA, 2),
+        Scatter(references, partial(read_references, STORE, 2), CELL_SCHEMA, 2),
         Scatter(candidates, partial(read_candidates, STORE, 2), CELL_SCHEMA, 2),
         judge,
         MET_SCHEMA,

@@ -77,7 +77,7 @@ def test_mark_equals_an_independent_walk_of_every_ref(
     context = open_run(name, engine)
     commits = {
         commit.id: api.get(f"/repositories/{name}/commits/{commit.id}").json()
-        for commit in read_commit_graph(context.client, context.store, name).graph
+        for commit in read_commit_graph(context.repository.client, context.store, name).graph
     }
     wire = {cid: type("Commit", (), value) for cid, value in commits.items()}
     expected = expected_garbage(

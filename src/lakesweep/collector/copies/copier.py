@@ -13,7 +13,8 @@ from typing import cast
 import pyarrow as pa
 
 from lakesweep.collector.copies.lookups import Known, look_up
-from lakesweep.collector.parts import PARTS, sum_of, written_parts
+from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, write_outcome
+from lakesweep.collector.parts import sum_of
 from lakesweep.collector.target import Target
 from lakesweep.errors import StorageError
 from lakesweep.formats.tables import read_mark
@@ -23,25 +24,9 @@ from lakesweep.storage.parallel import ordered_parallel
 
 logger = logging.getLogger(__name__)
 
-COPIED_SCHEMA = pa.schema(
-    [
-        pa.field("chunk", pa.string()),
-        pa.field("outcome", pa.string()),
-        pa.field("objects", pa.int64()),
-        pa.field("bytes", pa.int64()),
-        pa.field("example", pa.string()),
-        pa.field("written", PARTS),  # parts of the rows with this outcome
-    ]
-)
-
-COPIED, ALREADY_THERE, MISSING, FAILED, PROTECTED = (
-    "copied",
-    "already_there",
-    "missing",
-    "failed",
-    "protected",
-)
-VERIFIED = frozenset({COPIED, ALREADY_THERE})
+COPIED, ALREADY_THERE = "copied", "already_there"
+MISSING, FAILED, PROTECTED = "missing", "failed", "protected"
+VERIFIED = (COPIED, ALREADY_THERE)
 
 # What became of an object, and why.
 Outcome = tuple[str, str]
@@ -58,10 +43,6 @@ class CopyChunk:
     part: str
     start: int
     rows: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.part}:{self.start}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,6 @@ def copy_chunks(road: CopyRoad, chunks: Iterator[CopyChunk]) -> Iterator[pa.Reco
 class _Batch:
     """A chunk on its way: what became of its objects so far, and those that are still to be copied or verified."""
 
-    chunk: CopyChunk
     rows: pa.Table
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     originals: Sequence[ObjectInfo] = ()
@@ -111,7 +91,7 @@ def _batches(marks: ObjectStore, chunks: Iterator[CopyChunk]) -> Iterator[_Batch
     for part, its_chunks in groupby(chunks, key=lambda chunk: chunk.part):
         rows = read_mark(marks.read(part))
         for chunk in its_chunks:
-            yield _Batch(chunk, rows.slice(chunk.start, chunk.rows))
+            yield _Batch(rows.slice(chunk.start, chunk.rows))
 
 
 def _in_turn(
@@ -242,20 +222,14 @@ def _digest(store: ObjectStore, key: str) -> bytes:
 
 
 def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
-    addresses = batch.addresses
+    store, addresses = road.work.open(), batch.addresses
     outcomes = [batch.outcomes[address] for address in addresses]
     summary = []
     for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):
         mine = [number for number, (found, _) in enumerate(outcomes) if found == outcome]
-        some = batch.rows.take(pa.array(mine, pa.int64()))
+        rows = batch.rows.take(pa.array(mine, pa.int64()))
+        example = f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip()
         summary.append(
-            {
-                "chunk": batch.chunk.name,
-                "outcome": outcome,
-                "objects": len(mine),
-                "bytes": sum_of(some, "size_bytes"),
-                "example": f"{addresses[mine[0]]} {outcomes[mine[0]][1]}".strip(),
-                "written": written_parts(road.work.open(), road.folder, outcome, some),
-            }
+            write_outcome(store, road.folder, outcome, rows, stem=outcome, example=example)
         )
-    return pa.RecordBatch.from_pylist(summary, schema=COPIED_SCHEMA)
+    return pa.RecordBatch.from_pylist(summary, schema=OUTCOMES_SCHEMA)

@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
-from lakesweep.collector.copies.copier import (
-    COPIED_SCHEMA,
-    MISSING,
-    VERIFIED,
-    CopyChunk,
-    CopyRoad,
-    copy_chunks,
-)
+from lakesweep.collector.copies.copier import MISSING, VERIFIED, CopyChunk, CopyRoad, copy_chunks
 from lakesweep.collector.copies.lookups import NEIGHBOURS
 from lakesweep.collector.copies.order import in_order
-from lakesweep.collector.parts import Part, parts_told
+from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
-
-logger = logging.getLogger(__name__)
 
 _MOST_ROWS_PER_CHUNK = 2 * NEIGHBOURS
 _FEWEST_ROWS_PER_CHUNK = 200
@@ -33,36 +24,40 @@ _CHUNKS_PER_SLOT = 4
 _MOST_TASKS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """What became of the objects: tallies by outcome, one example each, and the rows in parts.
+class Copied(Outcomes):
+    """What became of the objects.
 
     Verified rows may be deleted or count as restored, missing ones are recorded as gone, the unverified stay as they are.
     """
 
-    tallies: dict[str, Tally]
-    examples: dict[str, str]
-    verified: list[Part]
-    missing: list[Part]
-    unverified: list[Part]
+    @property
+    def verified(self) -> list[Part]:
+        """Rows whose copies are as their originals."""
+        return [part for outcome in VERIFIED for part in self.parts[outcome]]
 
-    def tally(self, *outcomes: str) -> Tally:
-        """Objects and bytes of these outcomes."""
-        return sum((self.tallies.get(outcome, Tally()) for outcome in outcomes), Tally())
+    @property
+    def missing(self) -> list[Part]:
+        """Rows whose originals are not in the source."""
+        return self.parts[MISSING]
+
+    @property
+    def unverified(self) -> list[Part]:
+        """Rows that are in the source and whose copies could not be verified."""
+        return [part for outcome in self._failures for part in self.parts[outcome]]
 
     @property
     def failed(self) -> Tally:
         """Objects that are in the source and whose copy could not be verified."""
-        return self.tally(*(o for o in self.tallies if o not in VERIFIED and o != MISSING))
+        return self.tally(*self._failures)
 
     @property
     def why_failed(self) -> str:
         """One example for each way of failing."""
-        return "; ".join(
-            f"{outcome}: {example}"
-            for outcome, example in self.examples.items()
-            if outcome not in VERIFIED and outcome != MISSING
-        )
+        return "; ".join(f"{outcome}: {self.examples[outcome]}" for outcome in self._failures)
+
+    @property
+    def _failures(self) -> list[str]:
+        return [o for o in self.examples if o not in VERIFIED and o != MISSING]
 
 
 def refuse_inside(namespace: Location, other: Location) -> None:
@@ -90,33 +85,18 @@ def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     tasks = tasks_for(len(chunks), engine.slots, at_most=_MOST_TASKS, waves=4)
     # Neighbours go to one task, so that it reads their part once.
     task_of = [number * tasks // len(chunks) for number in range(len(chunks))]
-    size_bytes = sum(part.bytes for part in parts)
     scatter = Scatter(
         chunks,
         partial(copy_chunks, road),
-        COPIED_SCHEMA,
+        OUTCOMES_SCHEMA,
         tasks,
         task_of,
         objects=asked,
-        size_bytes=size_bytes,
+        size_bytes=tally_of(parts).bytes,
     )
-    tallies: dict[str, Tally] = {}
-    examples: dict[str, str] = {}
-    verified: list[Part] = []
-    missing: list[Part] = []
-    unverified: list[Part] = []
-    for row in engine.collect(scatter).to_pylist():
-        outcome = row["outcome"]
-        tallies[outcome] = tallies.get(outcome, Tally()) + Tally(row["objects"], row["bytes"])
-        examples.setdefault(outcome, row["example"])
-        parts_of = (
-            verified if outcome in VERIFIED else missing if outcome == MISSING else unverified
-        )
-        parts_of.extend(parts_told(row["written"]))
-    copied = Copied(tallies, examples, verified, missing, unverified)
-    seen = sum(t.objects for t in tallies.values())
-    sure = copied.tally(*VERIFIED).objects
-    if asked != seen or sure != sum(part.rows for part in verified):
+    copied = Copied.of(engine.collect(scatter).to_pylist())
+    seen, sure = copied.objects, copied.tally(*VERIFIED).objects
+    if asked != seen or sure != tally_of(copied.verified).objects:
         raise UnsafeToSweepError(
             f"{asked} objects were to be copied, {seen} have an outcome, {sure} are verified. Nothing was deleted. Run again.",
             kind="not-conserved",

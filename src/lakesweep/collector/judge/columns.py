@@ -73,25 +73,10 @@ class RowFormat(Protocol):
     Rows have `size_bytes`, `last_modified` and `source` among their columns.
     """
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of a candidate."""
-        ...
-
-    @property
-    def reference_counts(self) -> pa.Schema:
-        """The columns of a reference's counts."""
-        ...
-
-    @property
-    def candidate_counts(self) -> pa.Schema:
-        """The columns of a candidate file's counts."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """The column with an object's name."""
-        ...
+    schema: pa.Schema  # of a candidate
+    reference_counts: pa.Schema
+    candidate_counts: pa.Schema
+    name: str  # the column with an object's name
 
     def hashes(self, rows: pa.Table) -> Hashes:
         """Hashes by which rows meet references."""

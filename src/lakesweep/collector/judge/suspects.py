@@ -54,10 +54,7 @@ class Sizes:
         return _is_in(sizes, self.values)
 
     def _compact(self, most: int) -> Sizes:
-        ordered = np.sort(self.values)
-        is_first = np.ones(len(ordered), dtype=bool)
-        is_first[1:] = ordered[1:] != ordered[:-1]
-        distinct = ordered[is_first]
+        distinct = np.unique(self.values)
         if not self.is_complete or len(distinct) > most:
             return Sizes(is_complete=False)
         return Sizes(distinct)

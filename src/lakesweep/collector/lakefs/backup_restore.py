@@ -41,10 +41,9 @@ _COPIES_FAILED = "copies-failed"
 
 @dataclass(frozen=True, slots=True)
 class CopyRun:
-    """One backup or restore: whose objects, which of them, between the namespace and where outside it."""
+    """One backup or restore: whose objects, which of them, and where they lie outside the namespace."""
 
     repository: str
-    namespace: Target
     outside: Target
     marks: Target  # where the list lies; its parts' keys are relative to it
     parts: Sequence[Part]
@@ -52,28 +51,37 @@ class CopyRun:
     mark_id: str = ""
     what: str = ""
 
-    def __post_init__(self) -> None:
-        refuse_inside(self.namespace.namespace, self.outside.namespace)
-
 
 def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
-    refuse_inside(context.target.namespace, to.namespace)
-    context.engine.begin()
-    with leased_run(context, BACKUP) as lease:
-        run = _of_mark(context, mark, to, lease)
-        return back_up(context.resources, run)
+    return _run_of_mark(context, BACKUP, mark, to)
 
 
 def run_restore(
     context: RunContext, mark: str, source: Target, addresses: Collection[str] = ()
 ) -> RunRecord:
     """Put what a mark names, or only some of it, back under the same addresses; every copy is verified."""
-    refuse_inside(context.target.namespace, source.namespace)
-    context.engine.begin()
-    with leased_run(context, RESTORE) as lease:
-        run = _of_mark(context, mark, source, lease)
-        return restore(context.resources, run, addresses)
+    return _run_of_mark(context, RESTORE, mark, source, addresses)
+
+
+def _run_of_mark(
+    context: RunContext, flow: str, mark: str, outside: Target, addresses: Collection[str] = ()
+) -> RunRecord:
+    target = context.resources.target
+    refuse_inside(target.namespace, outside.namespace)
+    context.resources.engine.begin()
+    with leased_run(context, flow) as lease:
+        plan = find_plan(context, mark, lease)
+        run = CopyRun(
+            repository=context.name,
+            outside=outside,
+            marks=target,
+            parts=_planned_parts(context.store, plan),
+            mark=context.store.root.child(mark_folder(plan.mark_id)).uri,
+            mark_id=plan.mark_id,
+            what=plan.what,
+        )
+        return run_copy(context.resources, run, flow, addresses)
 
 
 def run_listed(
@@ -99,31 +107,24 @@ def run_listed(
                 f"There is no list of objects in {lists.namespace.uri}: it holds no Parquet file. Nothing was copied.",
                 kind="no-mark",
             )
-        run = CopyRun(name, namespace, outside, lists, parts, mark=lists.namespace.uri)
-        work = back_up if flow == BACKUP else restore
-        return work(Resources(namespace, engine, phases, utc_now), run)
+        run = CopyRun(name, outside, lists, parts, mark=lists.namespace.uri)
+        return run_copy(Resources(namespace, engine, phases, utc_now), run, flow)
 
 
-def back_up(resources: Resources, run: CopyRun) -> RunRecord:
-    """Copy from the namespace to the outside."""
-    return _Copying(resources, run, BACKUP).run(run.parts, RunStatus.BACKED_UP)
-
-
-def restore(resources: Resources, run: CopyRun, addresses: Collection[str] = ()) -> RunRecord:
-    """Copy from the outside back into the namespace."""
-    copying = _Copying(resources, run, RESTORE)
-    if not addresses:
-        return copying.run(run.parts, RunStatus.RESTORED)
-    chosen = copying.choose(addresses)
-    return copying.run(chosen, RunStatus.RESTORED)
+def run_copy(
+    resources: Resources, run: CopyRun, flow: str, addresses: Collection[str] = ()
+) -> RunRecord:
+    """Copy from the namespace to the outside (BACKUP) or back (RESTORE); `addresses` names some of the mark alone."""
+    copying = _Copying(resources, run, flow)
+    return copying.run(copying.choose(addresses) if addresses else run.parts)
 
 
 class _Copying:
     """One copy run under way."""
 
     def __init__(self, resources: Resources, run: CopyRun, flow: str) -> None:
-        self._resources, self._run = resources, run
-        self._flow = flow
+        self._resources, self._run, self._flow = resources, run, flow
+        self._namespace = resources.target
         self._marks = run.marks
         started_at = resources.clock()
         self._folder = RunFolder(RunId(f"{flow}-{new_xid(started_at)}"))
@@ -141,60 +142,49 @@ class _Copying:
     def choose(self, addresses: Collection[str]) -> list[Part]:
         """Parts of these addresses alone, each of which the mark must name."""
         wanted = pa.array(sorted(set(addresses)), pa.string())
-        store = self._run.namespace.open()
+        store = self._namespace.open()
         writer = PartWriter(store, self._folder.verdicts, "chosen", MARK_SCHEMA)
         found: set[str] = set()
         for part in self._run.parts:
             rows = read_mark(self._run.marks.open().read(part.key))
             some = rows.filter(pc.is_in(rows.column("address"), value_set=wanted))
             found.update(some.column("address").to_pylist())
-            for batch in some.to_batches():
-                writer.add(batch)
+            writer.add(some)
         unknown = sorted(set(addresses) - found)
         if unknown:
             raise ConfigError(
                 f"The mark {self._run.mark_id or self._run.mark} does not name {unknown[0]}. Nothing was copied.",
                 kind="not-in-mark",
             )
-        self._marks = self._run.namespace
+        self._marks = self._namespace
         return writer.close()
 
-    def run(self, parts: Sequence[Part], done: RunStatus) -> RunRecord:
+    def run(self, parts: Sequence[Part]) -> RunRecord:
         """Copy, tell the events what shall come back and what did, and write the record."""
-        source, target = self._run.namespace, self._run.outside
+        source, target = self._namespace, self._run.outside
         if self._flow == RESTORE:
             source, target = target, source
             self._promise(parts)
         with self._resources.phases.phase(self._flow) as step:
-            copied = copy_parts(
-                self._resources.engine,
-                CopyRoad(
-                    self._marks,
-                    source,
-                    target,
-                    self._run.namespace,
-                    self._folder.verdicts,
-                    ObjectDeletion(root_names=True).why_not,
-                ),
-                parts,
-            )
+            work, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
+            road = CopyRoad(self._marks, source, target, work, self._folder.verdicts, why_not)
+            copied = copy_parts(self._resources.engine, road, parts)
             step.handled(tally_of(copied.verified))
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
         if self._flow == RESTORE:
             self._tell_restored(copied.verified)
-        return self._finished(copied, parts, done)
+        return self._finished(copied, parts)
 
     def _promise(self, parts: Sequence[Part]) -> None:
         """Make it durable that these addresses come back now, before any of them does."""
         marks = self._marks.open()
-        writer = PartWriter(self._run.namespace.open(), self._events, "promised", MARK_SCHEMA)
+        writer = PartWriter(self._namespace.open(), self._events, "promised", MARK_SCHEMA)
         for part in parts:
-            for batch in read_mark(marks.read(part.key)).to_batches():
-                writer.add(batch)
+            writer.add(read_mark(marks.read(part.key)))
         writer.close()
 
     def _tell_restored(self, parts: Sequence[Part]) -> None:
-        store, folder = self._run.namespace.open(), self._events
+        store, folder = self._namespace.open(), self._events
         for part in parts:
             store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
 
@@ -203,7 +193,7 @@ class _Copying:
         """The folder of a restore's event as of now."""
         return events_folder(event_order(self._resources.clock()), "restored", self._folder.run_id)
 
-    def _finished(self, copied: Copied, parts: Sequence[Part], done: RunStatus) -> RunRecord:
+    def _finished(self, copied: Copied, parts: Sequence[Part]) -> RunRecord:
         missing = copied.tally(MISSING)
         # A backup of what is gone already has nothing to save; a restore of it has nothing to bring back.
         failed = copied.failed + (missing if self._flow == RESTORE else Tally())
@@ -212,12 +202,13 @@ class _Copying:
             lost = f"missing in {self._run.outside.namespace.uri}: {copied.examples[MISSING]}"
             reason = "; ".join(filter(None, (reason, lost)))
         counted = {
-            "garbage": Tally(sum(p.rows for p in parts), sum(p.bytes for p in parts)),
+            "garbage": tally_of(parts),
             "copied": copied.tally(COPIED),
             "already_there": copied.tally(ALREADY_THERE),
             "already_gone": missing if self._flow == BACKUP else Tally(),
             "failed": failed,
         }
+        done = RunStatus.BACKED_UP if self._flow == BACKUP else RunStatus.RESTORED
         status = RunStatus.FAILED if failed.objects else done
         kind = _COPIES_FAILED if failed.objects else ""
         record = replace(
@@ -234,23 +225,9 @@ class _Copying:
         return record
 
 
-def _of_mark(context: RunContext, mark: str, outside: Target, lease: Lease) -> CopyRun:
-    plan = find_plan(context, mark, lease)
-    return CopyRun(
-        repository=context.name,
-        namespace=context.target,
-        outside=outside,
-        marks=context.target,
-        parts=_planned_parts(context.store, plan),
-        mark=context.store.root.child(mark_folder(plan.mark_id)).uri,
-        mark_id=plan.mark_id,
-        what=plan.what,
-    )
-
-
 def _planned_parts(store: ObjectStore, plan: Plan) -> list[Part]:
     if is_untouched(store, plan):
-        return [Part(f.key, f.rows, f.bytes) for f in plan.files]
+        return list(plan.files)
     # Somebody changed the files: what lies there now is copied, row by row, and harms nobody.
     return list_parts(store, mark_folder(plan.mark_id))
 

@@ -10,17 +10,17 @@ notices a list that lost one entry in two hundred with 99 % (0.995^920 < 0.01).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import chain
 from random import Random
 
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.collector.judge.meeting import Canaries
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.namespace import normaliser_of
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.domain.commits import BranchHead, BranchId
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 
@@ -46,21 +46,27 @@ class Canary:
     address: str
 
 
-def take_canaries(context: RunContext, before: LiveRead | None = None) -> list[Canary]:
+# Whether an earlier round has judged the range that holds a path at a branch's head.
+IsJudged = Callable[[BranchId, str], bool]
+
+
+def take_canaries(
+    repository: LakeFSRepository, now: datetime, before: LiveRead | None = None
+) -> list[Canary]:
     """About a thousand entries inside the namespace, at random places that are other ones each time.
 
     Of heads that `before` has read nothing is taken but what is staged: their ranges are not judged again.
     """
-    seed = f"{context.name} {context.clock().isoformat()}"
-    chance = Random(seed)
-    branches = context.client.branches(context.name)
+    seed = f"{repository.name} {now.isoformat()}"
+    branches = repository.client.branches(repository.name)
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        staged = _take_staged(context, branches, chance, pool)
+        sampler = _Sampler(repository, Random(seed), pool)
+        staged = sampler.take_staged(branches)
         new = [b for b in branches if before is None or not before.has_read(b.commit_id)]
-        committed = _take_committed(context, new, _CANARIES - len(staged), chance, pool)
+        committed = sampler.take_committed(new, _CANARIES - len(staged))
     logger.info(
         "repo#%s %d staged and %d committed canaries, seed %r",
-        context.name,
+        repository.name,
         len(staged),
         len(committed),
         seed,
@@ -69,85 +75,150 @@ def take_canaries(context: RunContext, before: LiveRead | None = None) -> list[C
 
 
 def judged_canaries(
-    context: RunContext,
+    repository: LakeFSRepository,
     taken: Sequence[Canary],
-    is_judged: Callable[[BranchId, str], bool] = lambda branch, path: False,
+    is_judged: IsJudged = lambda branch, path: False,
 ) -> Canaries:
     """Canaries as the judge takes them: one that no reference explains ends the run, if it is still read.
 
-    One whose branch reads something else by now is no canary any more. `is_judged` tells of a path at a branch's head
-    whether an earlier round has judged its range: then it is in no reference of this round.
+    One whose branch reads something else by now is no canary any more, and one whose range an earlier round has judged
+    is in no reference of this round.
     """
     by_address: dict[str, list[Canary]] = {}
     for canary in taken:
         by_address.setdefault(canary.address, []).append(canary)
 
     def error(address: str) -> UnsafeToSweepError | None:
-        errors = (dead_canary(context, canary, is_judged) for canary in by_address[address])
-        return next(filter(None, errors), None)
+        for canary in by_address[address]:
+            if _is_committed(repository, canary, is_judged):
+                continue
+            if _look_up(repository, canary.ref, canary.path) == canary:
+                return _dead_canary(repository.name, canary)
+        return None
 
     return Canaries(list(by_address), error)
 
 
-def dead_canary(
-    context: RunContext,
-    canary: Canary,
-    is_judged: Callable[[BranchId, str], bool] = lambda branch, path: False,
-) -> UnsafeToSweepError | None:
-    """The error of a canary that no reference explains; None where it was judged before, or is read no more."""
-    if _is_committed(context, canary, is_judged):
-        return None
-    if _look_up(context, canary.ref, canary.path) != canary:
-        return None
+def _dead_canary(repository: str, canary: Canary) -> UnsafeToSweepError:
     return UnsafeToSweepError(
-        f"{canary.path} at {canary.ref} of {context.name} reads {canary.address}, which came out as not live. "
+        f"{canary.path} at {canary.ref} of {repository} reads {canary.address}, which came out as not live. "
         "What is live was not understood, or the server left it out of its list; nothing was deleted. Run again; "
         "if it happens twice, report it with the run record.",
         kind="dead-canary",
     )
 
 
-def _is_committed(
-    context: RunContext, canary: Canary, is_judged: Callable[[BranchId, str], bool]
-) -> bool:
+def _is_committed(repository: LakeFSRepository, canary: Canary, is_judged: IsJudged) -> bool:
     """Whether a canary lies in a range that was judged before; a staged one may have been committed since it was taken."""
     head = f"{canary.ref.removesuffix('@')}@"
     if not is_judged(BranchId(head.removesuffix("@")), canary.path):
         return False
     if canary.ref == head:
         return True
-    committed = _look_up(context, head, canary.path)
+    committed = _look_up(repository, head, canary.path)
     return committed is not None and committed.address == canary.address
 
 
-def refuse_unread_heads(context: RunContext, heads: Sequence[BranchHead], live: LiveRead) -> None:
+def refuse_unread_heads(
+    repository: LakeFSRepository, heads: Sequence[BranchHead], live: LiveRead
+) -> None:
     """Refuse the run when a branch that was there before anything was read has a head whose ranges were not read.
 
     One that was deleted or has moved since then is none of them.
     """
     unread = {(head.id, head.commit_id) for head in heads if not live.has_read(head.commit_id)}
     if unread:
-        unread &= {(head.id, head.commit_id) for head in context.client.branches(context.name)}
+        now = repository.client.branches(repository.name)
+        unread &= {(head.id, head.commit_id) for head in now}
     for branch, commit_id in sorted(unread):
         raise UnsafeToSweepError(
-            f"Branch {branch} of {context.name} is at commit {commit_id}, which was not among those that the server "
+            f"Branch {branch} of {repository.name} is at commit {commit_id}, which was not among those that the server "
             "gave. What is live was not read in full; nothing was deleted. Run again; if it happens twice, report it.",
             kind="unread-head",
         )
 
 
-# -- staged
+class _Sampler:
+    """Takes entries of a repository's branches at random places, by many requests at a time."""
 
+    def __init__(
+        self, repository: LakeFSRepository, chance: Random, pool: ThreadPoolExecutor
+    ) -> None:
+        self._repository = repository
+        self._chance = chance
+        self._pool = pool
 
-def _take_staged(
-    context: RunContext, branches: Sequence[BranchHead], chance: Random, pool: ThreadPoolExecutor
-) -> list[Canary]:
-    budget = min(_STAGED, _CANARIES)
-    chosen = [head.id for head in chance.sample(branches, min(len(branches), budget))]
-    seen = _staged_paths(context, chosen, chance, pool)
-    picked = _pick(seen, budget, chance)
-    found = pool.map(lambda item: _look_up(context, *item), picked)
-    return [canary for canary in found if canary is not None]
+    def take_staged(self, branches: Sequence[BranchHead]) -> list[Canary]:
+        budget = min(_STAGED, _CANARIES)
+        chosen = [head.id for head in self._chance.sample(branches, min(len(branches), budget))]
+        picked = _pick(self._staged_paths(chosen), budget, self._chance)
+        found = self._pool.map(lambda item: _look_up(self._repository, *item), picked)
+        return [canary for canary in found if canary is not None]
+
+    def _staged_paths(self, branches: Sequence[BranchId]) -> dict[BranchId, list[str]]:
+        """Paths staged on these branches: all of them, or the first pages and random ones behind them."""
+        seen: dict[BranchId, list[str]] = {branch: [] for branch in branches}
+        offsets: dict[BranchId, str] = dict.fromkeys(branches, "")
+        pages_left = len(branches) + _MORE_PAGES
+
+        def read(where: dict[BranchId, str]) -> dict[BranchId, str]:
+            """One more page of each; where those go on that have more."""
+            pages = self._pool.map(lambda item: self._staged_page(*item), where.items())
+            more: dict[BranchId, str] = {}
+            for branch, (paths, following) in zip(where, pages, strict=True):
+                seen[branch] += paths
+                if following:
+                    more[branch] = following
+            return more
+
+        while offsets and pages_left >= len(offsets):
+            pages_left -= len(offsets)
+            offsets = read(offsets)
+        for _ in range(_JUMPS if offsets else 0):
+            branch = self._chance.choice(list(offsets))
+            read({branch: _place_behind(offsets[branch], self._chance)})
+        return {branch: sorted(set(paths)) for branch, paths in seen.items()}
+
+    def _staged_page(self, branch: BranchId, after: str) -> tuple[list[str], str | None]:
+        try:
+            return self._repository.client.staged_page(self._repository.name, branch, after=after)
+        except CatalogNotFoundError:
+            return [], None  # the branch went away
+
+    def take_committed(self, branches: Sequence[BranchHead], budget: int) -> list[Canary]:
+        # Of branches with the same head, one.
+        heads = sorted({head.commit_id: f"{head.id}@" for head in branches}.values())
+        if not heads or budget <= 0:
+            return []
+        chosen = self._chance.sample(heads, min(len(heads), budget))
+        share = budget // len(chosen)
+        seeds = [self._chance.random() for _ in chosen]
+
+        def take(head: str, seed: float) -> list[Canary]:
+            entries = self._random_entries(head, share, Random(seed))
+            found = (_canary(self._repository, head, entry) for entry in entries)
+            return [canary for canary in found if canary is not None]
+
+        return list(chain.from_iterable(self._pool.map(take, chosen, seeds)))
+
+    def _random_entries(self, head: str, amount: int, chance: Random) -> list[ObjectStatsWire]:
+        """So many committed entries at a branch's head, from a few random places."""
+
+        def entries(after: str) -> dict[str, ObjectStatsWire]:
+            client, name = self._repository.client, self._repository.name
+            try:
+                listed = client.list_objects(name, head, after=after, limit=limit)
+                return {entry.path: entry for entry in listed}
+            except CatalogNotFoundError:
+                return {}  # the branch went away
+
+        places = max(2, min(amount // 10, _PLACES))
+        limit = max(1, amount // places)
+        found = entries("")
+        # A first page that is not full is all there is.
+        for _ in range(places - 1 if len(found) == limit else 0):
+            found |= entries(_place_behind(chance.choice(list(found)), chance))
+        return chance.sample(list(found.values()), min(len(found), amount))
 
 
 def _pick(
@@ -164,89 +235,6 @@ def _pick(
     return firsts + chance.sample(rest, min(len(rest), budget - len(firsts)))
 
 
-def _staged_paths(
-    context: RunContext, branches: Sequence[BranchId], chance: Random, pool: ThreadPoolExecutor
-) -> dict[BranchId, list[str]]:
-    """Paths staged on these branches: all of them, or the first pages and random ones behind them."""
-    seen: dict[BranchId, list[str]] = {branch: [] for branch in branches}
-    offsets: dict[BranchId, str] = dict.fromkeys(branches, "")
-    pages_left = len(branches) + _MORE_PAGES
-
-    def read(where: dict[BranchId, str]) -> dict[BranchId, str]:
-        """One more page of each; where those go on that have more."""
-        pages = pool.map(lambda item: _staged_page(context, *item), where.items())
-        more: dict[BranchId, str] = {}
-        for branch, (paths, following) in zip(where, pages, strict=True):
-            seen[branch] += paths
-            if following:
-                more[branch] = following
-        return more
-
-    while offsets and pages_left >= len(offsets):
-        pages_left -= len(offsets)
-        offsets = read(offsets)
-    for _ in range(_JUMPS if offsets else 0):
-        branch = chance.choice(list(offsets))
-        read({branch: _place_behind(offsets[branch], chance)})
-    return {branch: sorted(set(paths)) for branch, paths in seen.items()}
-
-
-def _staged_page(context: RunContext, branch: BranchId, after: str) -> tuple[list[str], str | None]:
-    try:
-        return context.client.staged_page(context.name, branch, after=after)
-    except CatalogNotFoundError:
-        return [], None  # the branch went away
-
-
-# -- committed
-
-
-def _take_committed(
-    context: RunContext,
-    branches: Sequence[BranchHead],
-    budget: int,
-    chance: Random,
-    pool: ThreadPoolExecutor,
-) -> list[Canary]:
-    # Of branches with the same head, one.
-    heads = sorted({head.commit_id: f"{head.id}@" for head in branches}.values())
-    if not heads or budget <= 0:
-        return []
-    chosen = chance.sample(heads, min(len(heads), budget))
-    share = budget // len(chosen)
-    seeds = [chance.random() for _ in chosen]
-
-    def take(head: str, seed: float) -> list[Canary]:
-        entries = _random_entries(context, head, share, Random(seed))
-        return [c for e in entries if (c := _canary(context, head, e)) is not None]
-
-    return list(chain.from_iterable(pool.map(take, chosen, seeds)))
-
-
-def _random_entries(
-    context: RunContext, head: str, amount: int, chance: Random
-) -> Iterable[ObjectStatsWire]:
-    """So many committed entries at a branch's head, from a few random places."""
-
-    def entries(after: str, limit: int) -> list[ObjectStatsWire]:
-        try:
-            return list(context.client.list_objects(context.name, head, after=after, limit=limit))
-        except CatalogNotFoundError:
-            return []  # the branch went away
-
-    places = max(2, min(amount // 10, _PLACES))
-    limit = max(1, amount // places)
-    found: dict[str, ObjectStatsWire] = {e.path: e for e in entries("", limit)}
-    # A first page that is not full is all there is.
-    for _ in range(places - 1 if len(found) == limit else 0):
-        after = _place_behind(chance.choice(list(found)), chance)
-        found |= {e.path: e for e in entries(after, limit)}
-    return chance.sample(list(found.values()), min(len(found), amount))
-
-
-# -- both
-
-
 def _place_behind(path: str, chance: Random) -> str:
     """An offset somewhere behind a path, near or far: the path cut at random, and there a greater character."""
     # A cut near the front soon leads behind the last path, so cuts near the end are likelier.
@@ -256,12 +244,12 @@ def _place_behind(path: str, chance: Random) -> str:
     return path[:at] + chr(greater)
 
 
-def _look_up(context: RunContext, ref: str, path: str) -> Canary | None:
-    entry = context.client.stat_object(context.name, ref, path)
-    return None if entry is None else _canary(context, ref, entry)
+def _look_up(repository: LakeFSRepository, ref: str, path: str) -> Canary | None:
+    entry = repository.client.stat_object(repository.name, ref, path)
+    return None if entry is None else _canary(repository, ref, entry)
 
 
-def _canary(context: RunContext, ref: str, entry: ObjectStatsWire) -> Canary | None:
+def _canary(repository: LakeFSRepository, ref: str, entry: ObjectStatsWire) -> Canary | None:
     """None for an entry outside the namespace."""
-    address = normaliser_of(context.target).relative(entry.physical_address)
+    address = repository.addresses.relative(entry.physical_address)
     return None if address is None else Canary(ref, entry.path, address)

@@ -114,30 +114,16 @@ def _rows_of(
         case SavedFile():
             # A saved list says only who; size and age are looked up in the store later.
             for addresses in read_addresses(read_needed(store, item.key), item.key):
-                count = len(addresses)
-                bare = pa.RecordBatch.from_arrays(
-                    [
-                        addresses,
-                        pa.nulls(count, pa.int64()),
-                        pa.nulls(count, pa.timestamp("us", tz="UTC")),
-                    ],
-                    schema=CANDIDATE_SCHEMA,
-                )
+                unknown = [pa.nulls(len(addresses), f.type) for f in list(CANDIDATE_SCHEMA)[1:]]
+                bare = pa.RecordBatch.from_arrays([addresses, *unknown], schema=CANDIDATE_SCHEMA)
                 yield _rows(bare, Source.SAVED), {}
 
 
 def _rows(batch: pa.RecordBatch, source: Source, reason: pa.Array | None = None) -> pa.RecordBatch:
-    count = batch.num_rows
-    return pa.RecordBatch.from_arrays(
-        [
-            batch.column("address"),
-            batch.column("size_bytes"),
-            batch.column("last_modified"),
-            pa.array(np.full(count, source, dtype=np.int8)),
-            reason if reason is not None else pa.nulls(count, pa.string()),
-        ],
-        schema=ROW_SCHEMA,
-    )
+    columns = [batch.column(name) for name in CANDIDATE_SCHEMA.names]
+    sources = pa.array(np.full(batch.num_rows, source, dtype=np.int8))
+    reasons = reason if reason is not None else pa.nulls(batch.num_rows, pa.string())
+    return pa.RecordBatch.from_arrays([*columns, sources, reasons], schema=ROW_SCHEMA)
 
 
 def _root_names(batch: pa.RecordBatch) -> int:

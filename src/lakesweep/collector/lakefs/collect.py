@@ -10,10 +10,9 @@ from dataclasses import replace
 from lakesweep.collector import guards
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.failed_marks import refuse_failed
 from lakesweep.collector.lakefs.history import load_run
-from lakesweep.collector.lakefs.mark import Marked, fix_cutoff, mark, refuse_blind_listing
-from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished
+from lakesweep.collector.lakefs.mark import fix_cutoff, mark, refuse_blind_listing
+from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished, refuse_failed
 from lakesweep.collector.lakefs.paths import OWN, parse_mark_id
 from lakesweep.collector.lakefs.pruning import tidy_up
 from lakesweep.collector.lakefs.request import MarkRequest, What
@@ -30,36 +29,39 @@ logger = logging.getLogger(__name__)
 def run_mark(context: RunContext, request: MarkRequest) -> RunRecord:
     """Mark and plan; delete nothing."""
     with leased_run(context, "mark") as lease:
-        return mark(context, request, lease).record
+        record, _ = mark(context, request, lease)
+        return record
 
 
 def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) -> RunRecord:
     """Mark, plan, sweep."""
     with leased_run(context, "gc") as lease:
-        marked: Marked = mark(context, marking, lease)
+        record, plan = mark(context, marking, lease)
         # One command: what its mark was allowed, its sweep is.
         sweeping = replace(sweeping, allow_lower_min_age=marking.allow_lower_min_age)
-        return sweep(context, marked.plan, marked.record, sweeping, lease)
+        return sweep(context, plan, record, sweeping, lease)
 
 
 def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
     """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
     with leased_run(context, "sweep") as lease:
         plan = find_plan(context, mark, lease)
-        return sweep(context, plan, load_record(context, plan), request, lease)
+        return sweep(context, plan, load_record(context.store, plan), request, lease)
 
 
 def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
     """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named."""
+    store, name = context.store, context.name
     if not is_path(mark):
-        return load_plan(context.store, context.name, parse_mark_id(mark))
-    folder = folder_of(context, mark)
-    own = own_mark(context, folder)
-    if own is None and not mark_is_finished(context.store, adopted_id(folder)):
+        return load_plan(store, name, parse_mark_id(mark))
+    folder = folder_of(context.resources.target, name, mark)
+    own = own_mark(store, folder)
+    if own is None and not mark_is_finished(store, adopted_id(folder)):
         # Its rows need not be committed, so the server must tell of all that is staged.
-        refuse_blind_listing(context, What.ALL)
-        return adopt_mark(context, folder, fix_cutoff(context, MarkRequest(), lease))
-    return load_plan(context.store, context.name, own or adopted_id(folder))
+        refuse_blind_listing(context.repository, What.ALL)
+        cutoff = fix_cutoff(context, MarkRequest(), lease)
+        return adopt_mark(store, name, folder, cutoff, context.resources.clock())
+    return load_plan(store, name, own or adopted_id(folder))
 
 
 def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
@@ -72,7 +74,7 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
                 "it stopped. Nothing was touched.",
                 kind="not-a-sweep",
             )
-        refuse_failed(context, record)
+        refuse_failed(record)
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
         if record.backup_to and request.backup_to is None:
@@ -99,9 +101,9 @@ def leased_run(context: RunContext, purpose: str) -> Iterator[Lease]:
         try:
             yield lease
         except UnsafeToSweepError:
-            tidy_up(context, lease)
+            tidy_up(context.resources, context.keep_runs, lease)
             raise
-        tidy_up(context, lease)
+        tidy_up(context.resources, context.keep_runs, lease)
 
 
 @contextlib.contextmanager
@@ -113,7 +115,7 @@ def held_lease(context: RunContext, purpose: str) -> Iterator[Lease]:
         context.name,
         purpose,
         folder=OWN,
-        life=context.margins.lease_life,
-        process_tree=lambda: context.engine.process_tree,
+        life=context.resources.margins.lease_life,
+        process_tree=lambda: context.resources.engine.process_tree,
     ) as lease:
         yield lease

@@ -6,15 +6,15 @@ the new file changes nothing. Restorations stay as they are: they are few, and t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.references import RESTORED
+from lakesweep.collector.judge.references import GONE, RESTORED
 from lakesweep.collector.lakefs.paths import EVENTS, events_folder
+from lakesweep.collector.lakefs.references import EventFile
 from lakesweep.collector.lakefs.saved import EVENT_FILE, event_files
 from lakesweep.collector.parts import EVENT_SCHEMA, PartWriter, read_addresses, read_events
 from lakesweep.formats.xid import new_xid
@@ -26,13 +26,7 @@ MOST_SMALL_FILES = 50
 _SMALL_BYTES = 8_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Deletions:
-    key: str
-    order: int
-
-
-def small_deletion_files(store: ObjectStore, unfinished: Collection[str]) -> list[_Deletions]:
+def small_deletion_files(store: ObjectStore, unfinished: Collection[str]) -> list[EventFile]:
     """Small files of deletions by runs that are not going on: those tell by their own files what they did."""
     found = []
     for batch in store.list(EVENTS):
@@ -42,7 +36,7 @@ def small_deletion_files(store: ObjectStore, unfinished: Collection[str]) -> lis
             if name is None or name["kind"] != "gone" or name["run"] in unfinished:
                 continue
             if size <= _SMALL_BYTES:
-                found.append(_Deletions(key, int(name["order"])))
+                found.append(EventFile(key, GONE, int(name["order"])))
     return found
 
 
@@ -52,14 +46,14 @@ def compact_deletions(store: ObjectStore, unfinished: Collection[str], at: datet
     if len(small) <= MOST_SMALL_FILES:
         return 0
     restored = [
-        (event.order, pa.chunked_array(_addresses(store, event.key), pa.string()))
+        (event.order, list(read_addresses(store.read(event.key), event.key)))
         for event in event_files(store)
         if event.kind == RESTORED
     ]
     folder = events_folder(max(d.order for d in small), "gone", f"compacted-{new_xid(at)}")
     writer = PartWriter(store, folder, "gone", EVENT_SCHEMA)
     for deletions in small:
-        later = [c for order, found in restored if order >= deletions.order for c in found.chunks]
+        later = [c for order, found in restored if order >= deletions.order for c in found]
         came_back = pa.chunked_array(later, pa.string()).combine_chunks()
         for rows in read_events(store.read(deletions.key), deletions.key):
             writer.add(rows.filter(pc.invert(pc.is_in(rows.column("address"), came_back))))
@@ -67,7 +61,3 @@ def compact_deletions(store: ObjectStore, unfinished: Collection[str], at: datet
     # Last: until then a deletion is told twice, which is no more than once.
     store.delete_many([deletions.key for deletions in small])
     return len(small)
-
-
-def _addresses(store: ObjectStore, key: str) -> Iterator[pa.Array]:
-    return read_addresses(store.read(key), key)

@@ -1,14 +1,16 @@
-"""What a run works with: the catalog, the store, the engine, the clocks. Built once, handed down."""
+"""A run on a repository as a whole. Only the top of a run holds it: what is called from there gets what it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
+from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.guards import refuse_long_requests
+from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.paths import REPORTS
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import DEFAULT_KEEP_RUNS
 from lakesweep.collector.phases import Phases, reporting_engine
 from lakesweep.collector.report_files import FileMailbox
@@ -23,45 +25,23 @@ from lakesweep.storage import ObjectStore, StorageOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Parallelism:
-    """Most tasks for reading ranges and most partitions of the anti-join; fewer where there is less to do."""
-
-    range_tasks: int = 50
-    partitions: int = 200
-    list_tasks: int = 200
-
-
-@dataclass(frozen=True, slots=True)
 class RunContext:
-    """One repository, and everything that a run on it needs."""
+    """One repository, what a run on it works with, and how its own files are guarded and kept."""
 
-    repository: Repository
-    profile: ServerProfile
-    client: LakeFSClient
-    target: Target
-    engine: Engine
-    phases: Phases
-    parallelism: Parallelism = Parallelism()
-    margins: SafetyMargins = SAFETY_FULL
+    repository: LakeFSRepository
+    resources: Resources
     use_lease: bool = True
     keep_runs: int = DEFAULT_KEEP_RUNS
-    clock: Callable[[], datetime] = field(default=utc_now)
 
     @property
     def name(self) -> str:
         """The repository's id."""
-        return self.repository.id
+        return self.repository.name
 
     @property
     def store(self) -> ObjectStore:
         """The object store, rooted at the storage namespace."""
-        return self.target.open()
-
-    @property
-    def resources(self) -> Resources:
-        """What the shared steps work with."""
-        tools = (self.target, self.engine, self.phases, self.clock, self.margins)
-        return Resources(*tools, self.parallelism.partitions)
+        return self.resources.store
 
 
 def open_repository(
@@ -72,10 +52,7 @@ def open_repository(
     *,
     display: Display | None = None,
     namespace_root: str | None = None,
-    parallelism: Parallelism | None = None,
     margins: SafetyMargins = SAFETY_FULL,
-    use_lease: bool = True,
-    keep_runs: int = DEFAULT_KEEP_RUNS,
     clock: Callable[[], datetime] = utc_now,
 ) -> RunContext:
     """Look the repository up and reach for its namespace; `lakefs://name` is accepted."""
@@ -89,18 +66,11 @@ def open_repository(
     refuse_long_requests(storage, margins)
     namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
     target, phases = Target(namespace, storage, namespace_root), Phases(name, display)
+    engine = reporting_engine(engine, phases, lambda: FileMailbox(target, REPORTS))
+    profile = client.profile(found.storage_id)
     return RunContext(
-        repository=found,
-        profile=client.profile(found.storage_id),
-        client=client,
-        target=target,
-        engine=reporting_engine(engine, phases, lambda: FileMailbox(target, REPORTS)),
-        phases=phases,
-        parallelism=parallelism or Parallelism(),
-        margins=margins,
-        use_lease=use_lease,
-        keep_runs=keep_runs,
-        clock=clock,
+        LakeFSRepository(client, found, profile, normaliser_of(target)),
+        Resources(target, engine, phases, clock, margins),
     )
 
 

@@ -1,18 +1,22 @@
-"""Look up the age of candidates that came without one: entries of commits, saved lists, marks of addresses only."""
+"""Ask the store how old candidates are that came without an age: entries of commits, saved lists, marks of addresses only."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 import pyarrow as pa
 
 from lakesweep.collector.copies.lookups import look_up
 from lakesweep.collector.judge.suspects import Suspects
-from lakesweep.collector.parts import PARTS, written_parts
+from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes, write_outcome
+from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import is_old_enough
-from lakesweep.errors import StorageError
+from lakesweep.errors import StorageError, UnsafeToSweepError
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.storage import Crew
@@ -20,18 +24,37 @@ from lakesweep.storage import Crew
 _IN_FLIGHT = 32
 
 # Old rows are of two kinds: those that an expired commit holds, and the others.
-OLD, EXPIRED, YOUNG, ABSENT = DATED_VERDICTS = ("old", "expired", "young", "absent")
+OLD, EXPIRED, YOUNG, ABSENT = _OUTCOMES = ("old", "expired", "young", "absent")
+_STEMS = {OLD: "garbage", EXPIRED: "garbage"}
 
-DATED_SCHEMA = pa.schema(
-    [
-        pa.field("part", pa.string()),
-        pa.field("verdict", pa.string()),  # one of DATED_VERDICTS
-        pa.field("objects", pa.int64()),
-        pa.field("bytes", pa.int64()),
-        pa.field("written", PARTS),
-        pa.field("suspects", pa.binary()),  # these rows, as Suspects; of the old alone
-    ]
-)
+# `suspects` are these rows, as Suspects; of the old alone.
+DATED_SCHEMA = OUTCOMES_SCHEMA.append(pa.field("suspects", pa.binary()))
+
+
+@dataclass(slots=True)
+class Dated(Outcomes):
+    """Rows that came without an age, by what the store says of them, and the old ones as suspects."""
+
+    suspects: Suspects = field(default_factory=Suspects)
+
+    @property
+    def old(self) -> list[Part]:
+        """What may go, held by expired commits or not."""
+        return [*self.parts[OLD], *self.parts[EXPIRED]]
+
+
+def ask_ages(resources: Resources, undated: Sequence[Part], cutoff: datetime, folder: str) -> Dated:
+    """Ask the store for the age of every row; those that are gone drop out."""
+    work = partial(date_parts, resources.target, folder, cutoff)
+    rows = resources.run_on_parts(undated, work, DATED_SCHEMA)
+    dated = Dated.of(rows)
+    dated.suspects = Suspects.union(row["suspects"] for row in rows)
+    if dated.objects != tally_of(undated).objects:
+        raise UnsafeToSweepError(
+            f"Candidates of {resources.name} were lost while their age was looked up. Nothing more was deleted. Run again.",
+            kind="not-conserved",
+        )
+    return dated
 
 
 def date_parts(
@@ -41,54 +64,33 @@ def date_parts(
     store = target.open()
     for part in parts:
         known = {row["address"]: row for row in read_mark(store.read(part)).to_pylist()}
-        split: dict[str, list[dict[str, object]]] = {v: [] for v in DATED_VERDICTS}
+        split: dict[str, list[dict[str, object]]] = {outcome: [] for outcome in _OUTCOMES}
         with Crew(_IN_FLIGHT) as crew:
             looked_up = look_up(store, list(known), crew, trust_absence=False)
         for address, info in looked_up.items():
             if isinstance(info, StorageError):
                 raise info
+            row = known[address]
             if info is None:
-                split[ABSENT].append(
-                    known[address] | {"size_bytes": known[address]["size_bytes"] or 0}
-                )
+                split[ABSENT].append(row | {"size_bytes": row["size_bytes"] or 0})
                 continue
             is_old = is_old_enough(info.last_modified, cutoff)
-            old = EXPIRED if known[address]["reason"] == "expired" else OLD
-            split[old if is_old else YOUNG].append(
-                {
-                    "address": address,
-                    "size_bytes": info.size,
-                    "last_modified": info.last_modified,
-                    "reason": known[address]["reason"],
-                }
-            )
+            old = EXPIRED if row["reason"] == "expired" else OLD
+            dated = {"size_bytes": info.size, "last_modified": info.last_modified}
+            split[old if is_old else YOUNG].append(row | dated)
+        tables = {o: pa.Table.from_pylist(rows, schema=MARK_SCHEMA) for o, rows in split.items()}
         yield pa.RecordBatch.from_pylist(
             [
-                {
-                    "part": part,
-                    "verdict": verdict,
-                    "objects": len(rows),
-                    "bytes": sum(int(str(row["size_bytes"])) for row in rows),
-                    "written": _write(target, folder, verdict, rows),
-                    "suspects": _suspects(verdict, rows),
-                }
-                for verdict, rows in split.items()
+                write_outcome(store, folder, o, rows, stem=_STEMS.get(o, o))
+                | {"suspects": _suspects(o, rows).encode()}
+                for o, rows in tables.items()
             ],
             schema=DATED_SCHEMA,
         )
 
 
-def _suspects(verdict: str, rows: list[dict[str, object]]) -> bytes:
-    if verdict not in (OLD, EXPIRED):
-        return Suspects().encode()
-    sizes = [row["size_bytes"] for row in rows] if verdict == OLD else []
-    hashes = hash_addresses(pa.array([row["address"] for row in rows], pa.string()))
-    return Suspects.of(hashes, pa.array(sizes, pa.int64())).encode()
-
-
-def _write(
-    target: Target, folder: str, verdict: str, rows: list[dict[str, object]]
-) -> list[dict[str, object]]:
-    stem = "garbage" if verdict in (OLD, EXPIRED) else verdict
-    table = pa.Table.from_pylist(rows, schema=MARK_SCHEMA)
-    return written_parts(target.open(), folder, stem, table)
+def _suspects(outcome: str, rows: pa.Table) -> Suspects:
+    if outcome not in (OLD, EXPIRED):
+        return Suspects()
+    sizes = rows.column("size_bytes") if outcome == OLD else pa.array([], pa.int64())
+    return Suspects.of(hash_addresses(rows.column("address")), sizes)

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
 from lakesweep.catalogs.lakefs.rights import right_to_dump
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.executor_version import (
     TOLD_SCHEMA,
     lakesweep_version,
@@ -16,10 +15,21 @@ from lakesweep.collector.lakefs.executor_version import (
 from lakesweep.collector.lakefs.history import DamagedRun, list_runs
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import uncommitted_folder
-from lakesweep.collector.lakefs.probes import Check, CheckResult, StoreProbe, attempt
+from lakesweep.collector.lakefs.probes import (
+    Check,
+    CheckResult,
+    Finding,
+    StoreProbe,
+    attempt,
+    ok,
+    warning,
+    wrong,
+)
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.saved import NotUsable, load_saved_run
 from lakesweep.collector.lakefs.served import note_served, remove_served
 from lakesweep.collector.record import RunStatus
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.durations import format_duration
 from lakesweep.engine.tasks import Scatter
@@ -31,9 +41,11 @@ STALE_AFTER = timedelta(days=90)
 _MOST_NAMES = 5
 
 
-def examine(context: RunContext, probe: StoreProbe | None = None) -> Iterator[Check]:
+def examine(
+    repository: LakeFSRepository, resources: Resources, probe: StoreProbe | None = None
+) -> Iterator[Check]:
     """Every check, as it is made."""
-    doctor = _Doctor(context, probe or StoreProbe(context.store))
+    doctor = _Doctor(repository, resources, probe or StoreProbe(resources.store))
     yield attempt("server", doctor.server)
     yield from doctor.probe.run()
     yield attempt("clocks", doctor.clocks)
@@ -47,28 +59,28 @@ def examine(context: RunContext, probe: StoreProbe | None = None) -> Iterator[Ch
 
 
 class _Doctor:
-    def __init__(self, context: RunContext, probe: StoreProbe) -> None:
-        self._context = context
+    def __init__(
+        self, repository: LakeFSRepository, resources: Resources, probe: StoreProbe
+    ) -> None:
+        self._repository, self._resources = repository, resources
         self.probe = probe
         self._refs: RepositoryRefs | None = None
 
-    def server(self) -> Check:
-        profile = self._context.profile
+    def server(self) -> Finding:
+        profile = self._repository.profile
         kind = "the embedded lake" if profile.is_embedded else "lakeFS"
-        grace = self._context.client.grace_period()
+        grace = self._repository.client.grace_period()
         found = f"{kind} {profile.version}, data in {profile.blockstore_type}, uploads may be linked for {format_duration(grace)}"
         if not profile.lists_linked_objects:
-            return Check(
-                "server",
-                CheckResult.WARNING,
+            return warning(
                 found,
                 "On local files its uncommitted list leaves out linked objects: only --what committed works.",
             )
-        return Check("server", CheckResult.OK, found)
+        return ok(found)
 
-    def spark(self) -> Check:
+    def spark(self) -> Finding:
         """One task on each slot, as far as Spark spreads them."""
-        engine = self._context.engine
+        engine = self._resources.engine
         slots = engine.slots
         told = engine.collect(Scatter(list(range(slots)), tell_of_executor, TOLD_SCHEMA, slots))
         ours = lakesweep_version()
@@ -77,121 +89,95 @@ class _Doctor:
             f"{python} with lakesweep {version}" for python, version in executors
         )
         if any(version != ours for _, version in executors):
-            return Check(
-                "spark",
-                CheckResult.WRONG,
-                found,
-                f"The driver has lakesweep {ours}: install the same on all executors.",
+            return wrong(
+                found, f"The driver has lakesweep {ours}: install the same on all executors."
             )
-        return Check("spark", CheckResult.OK, found)
+        return ok(found)
 
-    def clocks(self) -> Check:
-        ours, server = self._context.clock(), self._context.client.server_time()
+    def clocks(self) -> Finding:
+        ours, server = self._resources.clock(), self._repository.client.server_time()
         others = {"the store": self.probe.store_time, "the server": server}
         known = {whose: time - ours for whose, time in others.items() if time is not None}
         worst = max((abs(skew) for skew in known.values()), default=timedelta(0))
         found = ", ".join(f"{whose} {_skew(skew)}" for whose, skew in known.items()) or "none told"
-        if worst > self._context.margins.clock_skew:
-            allowed = format_duration(self._context.margins.clock_skew)
-            return Check(
-                "clocks",
-                CheckResult.WRONG,
-                found,
-                f"Runs refuse more than {allowed}: set the clocks (NTP).",
-            )
-        return Check("clocks", CheckResult.OK, found)
+        if worst > self._resources.margins.clock_skew:
+            allowed = format_duration(self._resources.margins.clock_skew)
+            return wrong(found, f"Runs refuse more than {allowed}: set the clocks (NTP).")
+        return ok(found)
 
-    def commits(self) -> Check:
-        context = self._context
-        self._refs = read_commit_graph(
-            context.client,
-            context.store,
-            context.name,
-            with_head_moves=context.profile.keeps_head_moves,
-        )
-        note_served(context.store, self._refs.dump_files, context.clock())
-        remove_served(context.store)
+    def commits(self) -> Finding:
+        client, name, store = self._repository.client, self._repository.name, self._resources.store
+        with_head_moves = self._repository.profile.keeps_head_moves
+        self._refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
+        note_served(store, self._refs.dump_files, self._resources.clock())
+        remove_served(store)
         found = f"{len(self._refs.graph)} commits, {len(self._refs.heads)} branches, {len(self._refs.tags)} tags"
         if not self._refs.complete:
-            return Check(
-                "commits",
-                CheckResult.WARNING,
+            return warning(
                 f"{found}, from branch logs: there is no right to dump refs",
                 "Nothing expires this way, because dangling commits are not seen. Add this statement to one of the "
-                f"user's policies: {right_to_dump(context.name).statement}",
+                f"user's policies: {right_to_dump(name).statement}",
             )
-        return Check("commits", CheckResult.OK, found)
+        return ok(found)
 
-    def uncommitted(self) -> Check:
-        context = self._context
-        page = context.client.prepare_uncommitted(context.name)
+    def uncommitted(self) -> Finding:
+        page = self._repository.client.prepare_uncommitted(self._repository.name)
         # One page shows the right; its files belong to a run that will not be.
         folder = uncommitted_folder(RunId(page.run_id))
-        keys = list(context.store.keys(folder))
-        context.store.delete_many(keys)
-        return Check("uncommitted", CheckResult.OK, "the server lists what is staged")
+        store = self._resources.store
+        store.delete_many(list(store.keys(folder)))
+        return ok("the server lists what is staged")
 
-    def rules(self) -> Check:
-        rules = self._context.client.rules(self._context.name)
+    def rules(self) -> Finding:
+        rules = self._repository.client.rules(self._repository.name)
         if rules is None:
-            return Check(
-                "rules",
-                CheckResult.WARNING,
+            return warning(
                 "there are none: nothing expires",
                 "`lakesweep rules set` sets them; unreferenced objects are collected without.",
             )
-        self._context.client.start_prepare_commits(self._context.name)
-        return Check("rules", CheckResult.OK, str(rules))
+        self._repository.client.start_prepare_commits(self._repository.name)
+        return ok(str(rules))
 
-    def other_repositories(self) -> Check:
+    def other_repositories(self) -> Finding:
         # An error says who else is there, and what to do about it.
-        refuse_shared_namespace(self._context, claim=False)
-        if "data/_lakefs/" in self._context.store.list_folder("data/").folders:
-            return Check(
-                "other repositories",
-                CheckResult.WRONG,
+        skew = self._resources.margins.clock_skew
+        refuse_shared_namespace(self._repository, self._resources.target, skew, claim=False)
+        if "data/_lakefs/" in self._resources.store.list_folder("data/").folders:
+            return wrong(
                 "there is one below data/_lakefs/",
                 "Its objects would look like garbage of this one. Move one of them before any run.",
             )
-        return Check(
-            "other repositories", CheckResult.OK, "none of those we may see shares the namespace"
-        )
+        return ok("none of those we may see shares the namespace")
 
-    def branches(self) -> Check:
+    def branches(self) -> Finding:
         if self._refs is None:
-            return Check(
-                "branches", CheckResult.WARNING, "not looked: the commits could not be read"
-            )
-        now = self._context.clock()
-        stale = sorted(_stale(self._refs, now, self._context.repository.default_branch))
+            return warning("not looked: the commits could not be read")
+        now = self._resources.clock()
+        stale = sorted(_stale(self._refs, now, self._repository.details.default_branch))
         if not stale:
-            return Check("branches", CheckResult.OK, f"none is older than {STALE_AFTER.days} days")
+            return ok(f"none is older than {STALE_AFTER.days} days")
         named = ", ".join(f"{name} ({-days} d)" for days, name in stale[:_MOST_NAMES])
         more = f" and {len(stale) - _MOST_NAMES} more" if len(stale) > _MOST_NAMES else ""
-        return Check(
-            "branches",
-            CheckResult.WARNING,
+        return warning(
             f"{len(stale)} have had no commit for {STALE_AFTER.days} days: {named}{more}",
             "Everything at the head of a branch is live for ever. Delete the ones that nobody needs.",
         )
 
-    def earlier_runs(self) -> Check:
-        runs = list_runs(self._context.store)
+    def earlier_runs(self) -> Finding:
+        runs = list_runs(self._resources.store)
         begun = [
             r.run_id
             for r in runs
             if not isinstance(r, DamagedRun) and r.status is RunStatus.PARTLY_SWEPT
         ]
         if begun:
-            return Check(
-                "earlier runs",
-                CheckResult.WARNING,
+            return warning(
                 f"{len(begun)} swept in part, the newest {begun[0]}",
-                f"lakesweep runs resume {self._context.name} {begun[0]}",
+                f"lakesweep runs resume {self._repository.name} {begun[0]}",
             )
-        saved = load_saved_run(self._context.store, self._context.name)
+        saved = load_saved_run(self._resources.store, self._repository.name)
         next_run = f"clean ({saved.why})" if isinstance(saved, NotUsable) else "optimized"
-        return Check("earlier runs", CheckResult.OK, f"{len(runs)}; the next one is {next_run}")
+        return ok(f"{len(runs)}; the next one is {next_run}")
 
 
 def _stale(refs: RepositoryRefs, now: datetime, default_branch: str) -> Iterator[tuple[int, str]]:

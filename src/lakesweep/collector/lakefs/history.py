@@ -26,14 +26,6 @@ class DamagedRun:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What `forget_run` removed."""
-
-    run_id: str
-    files: int
-
-
 def list_runs(store: ObjectStore) -> list[RunRecord | DamagedRun]:
     """Every run, the newest first, damaged ones last."""
     ids = [folder.removeprefix(RUNS).rstrip("/") for folder in store.list_folder(RUNS).folders]
@@ -67,8 +59,8 @@ def load_run(store: ObjectStore, repository: str, run_id: str) -> RunRecord:
         ) from error
 
 
-def forget_run(store: ObjectStore, repository: str, run_id: str) -> Forgotten:
-    """Remove a run's files and its mark. What it deleted stays known, so that no later mark names it again.
+def forget_run(store: ObjectStore, repository: str, run_id: str) -> int:
+    """Remove a run's files and its mark, and count them. What it deleted stays known, so no later mark names it again.
 
     Raises:
         ConfigError: there is no such run.
@@ -85,7 +77,7 @@ def forget_run(store: ObjectStore, repository: str, run_id: str) -> Forgotten:
     # The record goes last: a run that was only half forgotten can be forgotten again.
     _remove(store, repository, run_id, [key for key in keys if key != record])
     _remove(store, repository, run_id, [record])
-    return Forgotten(run_id, len(keys))
+    return len(keys)
 
 
 def files_of_run(store: ObjectStore, run_id: RunId) -> list[str]:

@@ -103,13 +103,13 @@ def read_kept_references(
     """Work function: cells of what is live, as for a mark, and cells of what is kept for some days. Nothing is written."""
     wanted = list(items)
     others = [item for item in wanted if not isinstance(item, KeptRange)]
-    yield from read_references(target, partitions, "", iter(others))
+    yield from read_references(target, partitions, iter(others), keep_hashes=False)
     ranges = [item for item in wanted if isinstance(item, KeptRange)]
     cells = _KeptCells(partitions)
     store, normaliser = target.open(), normaliser_of(target)
     by_key = {f"_lakefs/{item.range_id}": item for item in ranges}
     packed = [item for item in ranges if item.folder is not None]
-    for range_id, entry in read_packs(store, target, packed).items():
+    for range_id, entry in read_packs(store, target.namespace, packed).items():
         item = by_key.pop(f"_lakefs/{range_id}")
         folders = np.full(len(entry.hashes), hash_address(item.folder or ""), np.uint64)
         found = _Found(entry.hashes, folders, (item.folder or "",), entry.root_names, entry.outside)

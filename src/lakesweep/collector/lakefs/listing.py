@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.collector.listing import ListedStore, Listing, Piece, list_objects
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import (
     CANDIDATE_PATTERN,
@@ -16,7 +17,6 @@ from lakesweep.domain.addresses import (
     PROTECTED_PATTERNS,
     ProtectedReason,
 )
-from lakesweep.engine.tasks import Engine
 from lakesweep.errors import UnsafeToSweepError
 
 # What a listing keeps of each candidate. Later stages add columns; none changes these.
@@ -29,6 +29,7 @@ CANDIDATE_SCHEMA = pa.schema(
 )
 
 _EXAMPLES = 5
+MOST_TASKS = 200
 
 
 @dataclass(frozen=True)
@@ -58,23 +59,17 @@ class ListedNamespace(ListedStore):
             protected = protected.filter(pc.invert(is_so))
 
 
-def list_namespace(
-    engine: Engine,
-    target: Target,
-    folder: str,
-    name: str,
-    prefixes: Sequence[Piece[str]],
-    most_tasks: int,
-) -> Listing:
-    """List these prefixes of the repository `name`; refuses to take another repository's objects for its own."""
+def list_namespace(resources: Resources, prefixes: Sequence[Piece[str]], folder: str) -> Listing:
+    """List these prefixes of a repository; refuses to take another repository's objects for its own."""
+    engine, target = resources.engine, resources.target
     catalog = ListedNamespace(target)
     listing = list_objects(
-        engine, target, folder, catalog, prefixes, most_tasks=most_tasks, per_task=8
+        engine, target, folder, catalog, prefixes, most_tasks=MOST_TASKS, per_task=8
     )
     foreign = listing.notices.get(ProtectedReason.OTHER_REPOSITORY.value)
     if foreign:
         raise UnsafeToSweepError(
-            f"Another repository lies inside the data of {name}: {foreign[0]}. Its objects would look like garbage here. "
+            f"Another repository lies inside the data of {resources.name}: {foreign[0]}. Its objects would look like garbage here. "
             "Nothing was deleted. Move that repository out of this namespace.",
             kind="foreign-repository",
         )

@@ -17,15 +17,16 @@ from lakesweep.catalogs.lakefs.ranges import distinct_ranges
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.references import EXPIRED, LIVE
-from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.served import note_served
+from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogNotFoundError, ConfigError
 from lakesweep.formats.sstable import open_table
+from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
 
@@ -74,12 +75,7 @@ class LiveRead:
         )
 
     def references(
-        self,
-        packs: dict[RangeId, str],
-        *,
-        expired_are_live: bool,
-        with_expired: bool,
-        is_measured: bool = False,
+        self, *, expired_are_live: bool, with_expired: bool, is_measured: bool = False
     ) -> list[Reference]:
         """Work items for everything live, and for what is expired where that matters.
 
@@ -87,50 +83,62 @@ class LiveRead:
         """
         items: list[Reference] = [StagedFile(key, is_measured) for key in self.staged.files]
         items += [
-            RangeReference(r, n, LIVE, packs.get(r, ""), is_measured)
-            for r, n in self.live_ranges.items()
+            RangeReference(r, n, LIVE, is_measured=is_measured) for r, n in self.live_ranges.items()
         ]
         if with_expired or expired_are_live:
             kind = LIVE if expired_are_live else EXPIRED
-            items += [
-                RangeReference(r, n, kind, packs.get(r, "")) for r, n in self.expired_ranges.items()
-            ]
+            items += [RangeReference(r, n, kind) for r, n in self.expired_ranges.items()]
         return items
 
 
 def read_live(
-    context: RunContext, roots: Roots, now: datetime, before: LiveRead | None = None
+    repository: LakeFSRepository,
+    resources: Resources,
+    roots: Roots,
+    now: datetime,
+    before: LiveRead | None = None,
 ) -> LiveRead:
     """Read refs and rules now; entries are left to the engine.
 
     Metaranges are named by their content: those that `before` has read are not read again. What was retained then counts
     as retained still, so nothing expires between two reads.
     """
-    client, store, name = context.client, context.store, context.name
-    normaliser = normaliser_of(context.target)
-    with context.phases.phase("uncommitted") as step:
-        staged = prepare_all_pages(client, store, name, normaliser)
+    client, name, store, phases = (
+        repository.client,
+        repository.name,
+        resources.store,
+        resources.phases,
+    )
+    with phases.phase("uncommitted") as step:
+        staged = prepare_all_pages(client, store, name, repository.addresses)
         step.items = staged.rows_promised or 0
         step.said = f"{staged.pages} pages, {len(staged.files)} files"
-    with context.phases.phase("commits") as step:
-        refs = read_commit_graph(
-            client, store, name, with_head_moves=context.profile.keeps_head_moves
-        )
-        note_served(store, refs.dump_files, context.clock())
+    with phases.phase("commits") as step:
+        with_head_moves = repository.profile.keeps_head_moves
+        refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
+        note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
-        retained, notes = _retained(context, refs, rules, roots, now)
+        retained, notes = _retained(repository, resources, refs, rules, roots, now)
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits, {len(retained)} retained"
-    with context.phases.phase("ranges") as step:
-        metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
-        expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
-        live_ranges, expired_ranges, more = _ranges(
-            context, refs, metaranges, expired_metaranges, before
-        )
-        step.items = len(live_ranges) + len(expired_ranges)
-        step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     if staged.rows_promised is None:
         notes = (*notes, "the server gives no row counts with its uncommitted list")
+    with phases.phase("ranges") as step:
+        metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
+        expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
+        live_ranges = _counts(store, metaranges - before.metaranges if before else metaranges)
+        live_ranges |= before.live_ranges if before else {}
+        expired_ranges: dict[RangeId, int] = {}
+        if refs.complete:
+            unread = expired_metaranges - (before.expired_metaranges if before else frozenset())
+            expired_ranges = _counts(store, unread) | (before.expired_ranges if before else {})
+            expired_ranges = {r: n for r, n in expired_ranges.items() if r not in live_ranges}
+        else:
+            live_ranges = _every_range(store, live_ranges)
+            said = "no right to dump refs: every range file counts as live, nothing expires"
+            notes = (*notes, said)
+        step.items = len(live_ranges) + len(expired_ranges)
+        step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     return LiveRead(
         staged=staged,
         refs=refs,
@@ -141,19 +149,20 @@ def read_live(
         expired_ranges=expired_ranges,
         metaranges=metaranges,
         expired_metaranges=expired_metaranges,
-        notes=(*notes, *more),
+        notes=notes,
     )
 
 
 def _retained(
-    context: RunContext,
+    repository: LakeFSRepository,
+    resources: Resources,
     refs: RepositoryRefs,
     rules: RetentionRules | None,
     roots: Roots,
     now: datetime,
 ) -> tuple[dict[CommitId, MetaRangeId], tuple[str, ...]]:
     """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
-    kept = kept_roots(context, refs, roots)
+    kept = kept_roots(repository, refs, roots)
     ours = retained_commits(
         refs.graph, refs.heads, rules, now, refs.head_moves, keep=[c.id for c in kept]
     )
@@ -161,14 +170,15 @@ def _retained(
     retained |= {commit.id: commit.meta_range_id for commit in kept}
     if rules is None:
         return retained, ("the repository has no retention rules: nothing expires",)
+    store = resources.store
     server = server_retained_commits(
-        context.client, context.store, context.name, normaliser_of(context.target)
+        repository.client, store, repository.name, repository.addresses
     )
     if server is None:
         # The rules went away while we read: then nothing expires.
         every = {commit.id: commit.meta_range_id for commit in refs.graph}
         return every, ("the retention rules were removed during the run: nothing expires",)
-    note_served(context.store, [server.key], context.clock())
+    note_served(store, [server.key], resources.clock())
     more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
     if not more:
         return retained, ()
@@ -177,60 +187,33 @@ def _retained(
     return retained | more, (note,)
 
 
-def kept_roots(context: RunContext, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
+def kept_roots(repository: LakeFSRepository, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
     """The commits that a user names to be kept."""
-    wanted: list[str] = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
-    commits = [refs.graph[CommitId(c)] for c in wanted]
+    commits = [refs.graph[tag.commit_id] for tag in refs.tags] if roots.keep_tags else []
     for ref in roots.keep_refs:
         try:
-            commits.append(context.client.commit(context.name, ref))
+            commits.append(repository.client.commit(repository.name, ref))
         except CatalogNotFoundError as error:
             raise ConfigError(
-                f"--keep-ref {ref}: {context.name} has no such branch, tag or commit. Nothing was deleted.",
+                f"--keep-ref {ref}: {repository.name} has no such branch, tag or commit. Nothing was deleted.",
                 kind="bad-keep-ref",
             ) from error
     return commits
 
 
-def _ranges(
-    context: RunContext,
-    refs: RepositoryRefs,
-    metaranges: frozenset[MetaRangeId],
-    expired_metaranges: frozenset[MetaRangeId],
-    before: LiveRead | None,
-) -> tuple[dict[RangeId, int], dict[RangeId, int], tuple[str, ...]]:
-    live = _counts(context, metaranges - before.metaranges if before else metaranges)
-    if before is not None:
-        live |= before.live_ranges
-    if not refs.complete:
-        every = _every_range(context, live)
-        return (
-            every,
-            {},
-            ("no right to dump refs: every range file counts as live, nothing expires",),
-        )
-    unread = expired_metaranges - before.expired_metaranges if before else expired_metaranges
-    expired = _counts(context, unread)
-    if before is not None:
-        expired |= before.expired_ranges
-    return live, {r: n for r, n in expired.items() if r not in live}, ()
-
-
-def _counts(context: RunContext, metaranges: Iterable[MetaRangeId]) -> dict[RangeId, int]:
+def _counts(store: ObjectStore, metaranges: Iterable[MetaRangeId]) -> dict[RangeId, int]:
     """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
-    ranges = distinct_ranges(context.store, sorted(set(metaranges)))
+    ranges = distinct_ranges(store, sorted(metaranges))
     return {range_id: info.count for range_id, info in ranges.items()}
 
 
-def _every_range(context: RunContext, known: dict[RangeId, int]) -> dict[RangeId, int]:
+def _every_range(store: ObjectStore, known: dict[RangeId, int]) -> dict[RangeId, int]:
     """Every range file directly under `_lakefs/`, for when the commits can't all be had."""
     found = dict(known)
-    ids: list[str] = []
-    for name in context.store.list_folder("_lakefs/").objects.column("key").to_pylist():
-        stem = name.removeprefix("_lakefs/")
-        if len(stem) == 64 and RangeId(stem) not in found:
-            ids.append(stem)
-    for key, data in context.store.read_many([f"_lakefs/{i}" for i in ids]):
+    names = store.list_folder("_lakefs/").objects.column("key").to_pylist()
+    stems = [name.removeprefix("_lakefs/") for name in names]
+    unread = [stem for stem in stems if len(stem) == 64 and RangeId(stem) not in found]
+    for key, data in store.read_many([f"_lakefs/{stem}" for stem in unread]):
         table = open_table(data)
         user = table.properties.user
         # Metaranges and refs dumps lie in the same folder.

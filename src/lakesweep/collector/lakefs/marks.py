@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from lakesweep.collector.lakefs.paths import RunFolder, mark_folder, mark_record
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan, PlannedFile, decode_plan, planned_files
+from lakesweep.collector.record import RunRecord
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.errors import ConfigError, FormatError, ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA
@@ -76,9 +77,13 @@ def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
     return plan
 
 
-def mark_exists(store: ObjectStore, mark_id: MarkId) -> bool:
-    """Whether anything lies in the mark's folder, finished or not."""
-    return any(batch.num_rows for batch in store.list(mark_folder(mark_id)))
+def refuse_used_mark(store: ObjectStore, repository: str, mark_id: MarkId) -> None:
+    """Refuse a mark id whose folder holds anything, of a finished mark or not."""
+    if any(batch.num_rows for batch in store.list(mark_folder(mark_id))):
+        raise ConfigError(
+            f"The mark id {mark_id!r} is in use in {repository}. Nothing was touched. Choose another one.",
+            kind="mark-id-used",
+        )
 
 
 def mark_is_finished(store: ObjectStore, mark_id: MarkId) -> bool:
@@ -96,3 +101,13 @@ def is_untouched(store: ObjectStore, plan: Plan) -> bool:
         )
     }
     return {key: etag or "" for key, etag in listed.items()} == {f.key: f.etag for f in plan.files}
+
+
+def refuse_failed(record: RunRecord) -> None:
+    """A sweep needs a mark that came to its end, whatever else of it lies there."""
+    if not record.plan_id:
+        raise ConfigError(
+            f"The mark of run {record.run_id} of {record.repository} was not finished ({record.reason}). Nothing was deleted. "
+            "Mark again.",
+            kind="no-mark",
+        )

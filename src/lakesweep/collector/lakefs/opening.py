@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.transport import Timeouts
-from lakesweep.collector.lakefs.context import (
-    Parallelism,
-    RunContext,
-    open_repository,
-    repository_name,
-)
+from lakesweep.collector.lakefs.context import RunContext, open_repository, repository_name
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What, WhatIfRequest
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
@@ -45,15 +41,16 @@ def open_run(
     collect = settings.collect
     _refuse_other_name("--no-lease", collect.no_lease, name)
     with open_client(settings) as client:
-        yield open_repository(
-            client,
-            name,
-            settings.storage,
-            engine,
-            display=display,
-            namespace_root=settings.namespace_root,
-            parallelism=Parallelism(
-                range_tasks=collect.range_partitions, partitions=collect.address_partitions
+        root = settings.namespace_root
+        run = open_repository(
+            client, name, settings.storage, engine, display=display, namespace_root=root
+        )
+        yield replace(
+            run,
+            resources=replace(
+                run.resources,
+                most_tasks=collect.address_partitions,
+                most_readers=collect.range_partitions,
             ),
             use_lease=collect.no_lease is None,
             keep_runs=collect.keep_runs,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lakesweep.collector import lease
 from lakesweep.collector.run_files import MarkId, RunFiles, RunId
 from lakesweep.errors import ConfigError
 
@@ -14,7 +13,6 @@ OWN = f"{GC}lakesweep/"
 RUNS = f"{OWN}runs/"
 MARKS = f"{OWN}marks/"
 EVENTS = f"{OWN}events/"
-LEASES = f"{OWN}{lease.LEASES}"
 REPORTS = f"{OWN}reports/"  # of tasks, while they work
 RANGE_CACHE = f"{OWN}ranges/"
 LATEST_WHAT_IF = f"{OWN}what-if/latest.json"

@@ -34,10 +34,28 @@ class Check:
     advice: str = ""
 
 
-def attempt(name: str, look: Callable[[], Check], advice: str = "") -> Check:
+Finding = tuple[CheckResult, str, str]  # what was found, and what to do about it
+
+
+def ok(found: str) -> Finding:
+    """All is as a run needs it."""
+    return CheckResult.OK, found, ""
+
+
+def warning(found: str, advice: str = "") -> Finding:
+    """A run works, with less than it could."""
+    return CheckResult.WARNING, found, advice
+
+
+def wrong(found: str, advice: str = "") -> Finding:
+    """A run would fail."""
+    return CheckResult.WRONG, found, advice
+
+
+def attempt(name: str, look: Callable[[], Finding], advice: str = "") -> Check:
     """A check whose failing is a finding and not the end."""
     try:
-        return look()
+        return Check(name, *look())
     except LakesweepError as error:
         return Check(name, CheckResult.WRONG, error.message, advice)
 
@@ -67,58 +85,48 @@ class StoreProbe:
         yield attempt("delete data", self._delete_data, "A sweep deletes below data/.")
         yield attempt("deletes are final", self._final)
 
-    def _list(self) -> Check:
+    def _list(self) -> Finding:
         folder = self._store.list_folder("")
-        return Check(
-            "list", CheckResult.OK, f"{self._store.root.uri}: {len(folder.folders)} folders"
-        )
+        return ok(f"{self._store.root.uri}: {len(folder.folders)} folders")
 
-    def _write(self) -> Check:
+    def _write(self) -> Finding:
         can_create = self._store.supports_create_if_absent
         info = self._store.write(self._key, b"lakesweep doctor\n", create=can_create)
         self.store_time = info.last_modified or self._store.stat(self._key).last_modified
         if not can_create:
-            return Check(
-                "write",
-                CheckResult.WARNING,
+            return warning(
                 "the store can't create a file only if it is absent, so it can't hold a lease",
                 "Make sure that one collector runs at a time, and give --no-lease with the repository's name.",
             )
-        return Check("write", CheckResult.OK, f"below {OWN}, with create-if-absent")
+        return ok(f"below {OWN}, with create-if-absent")
 
-    def _read(self) -> Check:
-        content = self._store.read(self._key)
-        verdict = CheckResult.OK if content == b"lakesweep doctor\n" else CheckResult.WRONG
-        return Check("read", verdict, "what was written reads back")
+    def _read(self) -> Finding:
+        is_same = self._store.read(self._key) == b"lakesweep doctor\n"
+        return (ok if is_same else wrong)("what was written reads back")
 
-    def _copy(self) -> Check:
+    def _copy(self) -> Finding:
         self._store.copy(self._key, f"{self._key}-copy")
-        return Check("copy", CheckResult.OK, "within the store, on its side")
+        return ok("within the store, on its side")
 
-    def _delete_own(self) -> Check:
+    def _delete_own(self) -> Finding:
         keys = [self._key, f"{self._key}-copy"]
         left = [o for o in self._store.delete_many(keys) if o.status not in _GONE]
         if left:
-            found = f"{left[0].key} stays: {left[0].detail or left[0].status.value}"
-            return Check("delete own files", CheckResult.WRONG, found)
-        return Check("delete own files", CheckResult.OK, "the probe's files are gone again")
+            return wrong(f"{left[0].key} stays: {left[0].detail or left[0].status.value}")
+        return ok("the probe's files are gone again")
 
-    def _delete_data(self) -> Check:
+    def _delete_data(self) -> Finding:
         # The name is made up, so nothing is there to lose; a store answers a missing right all the same.
         key = f"data/{self._key.rsplit('/', 1)[-1]}/none"
         (outcome,) = self._store.delete_many([key])
         if outcome.status not in _GONE:
             found = f"below data/: {outcome.detail or outcome.status.value}"
-            return Check("delete data", CheckResult.WRONG, found, "A sweep deletes below data/.")
-        return Check(
-            "delete data",
-            CheckResult.OK,
-            "allowed below data/ (asked with a name that nothing has)",
-        )
+            return wrong(found, "A sweep deletes below data/.")
+        return ok("allowed below data/ (asked with a name that nothing has)")
 
-    def _final(self) -> Check:
+    def _final(self) -> Finding:
         finality = self._finality(self._store)
         if finality.kept is Kept.NOT_KEPT:
-            return Check("deletes are final", CheckResult.OK, finality.said)
+            return ok(finality.said)
         advice = "Deleted objects go on costing money until the store lets go of them: see its life-cycle rules."
-        return Check("deletes are final", CheckResult.WARNING, finality.said, advice)
+        return warning(finality.said, advice)

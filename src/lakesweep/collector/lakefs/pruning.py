@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 
 from lakesweep.collector.lakefs.compaction import compact_deletions
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.history import DamagedRun, files_of_run, forget_run, list_runs
 from lakesweep.collector.lakefs.paths import REPORTS, RunFolder
-from lakesweep.collector.lakefs.saved import load_for_sweep, load_last_run
+from lakesweep.collector.lakefs.saved import SavedRun, load_for_sweep, load_last_run
 from lakesweep.collector.lakefs.served import remove_served
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.record import BACKUP, RunRecord, RunStatus
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.errors import LakesweepError
 from lakesweep.storage import ObjectStore
@@ -47,37 +47,28 @@ class Pruned:
 
     def as_json(self) -> dict[str, object]:
         """Plain JSON values."""
-        return {
-            "schema": "lakesweep.pruned/1",
-            "runs": list(self.runs),
-            "files": self.files,
-            "compacted": self.compacted,
-        }
+        return {"schema": "lakesweep.pruned/1", **asdict(self)}
 
 
-def tidy_up(context: RunContext, lease: Lease) -> None:
+def tidy_up(resources: Resources, keep_runs: int, lease: Lease) -> None:
     """Prune after a run, under its lease. What can't be removed now is left to the next run."""
     try:
         lease.assert_held()
-        pruned = prune_own_files(context)
+        pruned = prune_own_files(resources, keep_runs)
     except LakesweepError as error:
-        logger.warning("repo#%s files of earlier runs stay: %s", context.name, error.message)
+        logger.warning("repo#%s files of earlier runs stay: %s", resources.name, error.message)
         return
     if pruned.files:
-        logger.info(
-            "repo#%s %d earlier runs forgotten, %d files of ours removed",
-            context.name,
-            len(pruned.runs),
-            pruned.files,
-        )
+        said = "repo#%s %d earlier runs forgotten, %d files of ours removed"
+        logger.info(said, resources.name, len(pruned.runs), pruned.files)
 
 
-def prune_own_files(context: RunContext, *, dry_run: bool = False) -> Pruned:
+def prune_own_files(resources: Resources, keep_runs: int, *, dry_run: bool = False) -> Pruned:
     """Remove what no later run needs; a dry run only counts runs and their files."""
-    store, now = context.store, context.clock()
+    store, now = resources.store, resources.clock()
     found = list_runs(store)
     records = [run for run in found if not isinstance(run, DamagedRun)]
-    surplus = _surplus_runs(store, records, context.keep_runs, now)
+    surplus = _surplus_runs(store, records, keep_runs, now)
     kept = [record for record in records if record.run_id not in surplus]
     working = _working_files(
         store, [run.run_id for run in found if run.run_id not in surplus], kept
@@ -90,7 +81,7 @@ def prune_own_files(context: RunContext, *, dry_run: bool = False) -> Pruned:
         return pruned
     store.delete_many(working)
     for run_id in surplus:
-        forget_run(store, context.name, run_id)
+        forget_run(store, resources.name, run_id)
     served = remove_served(store)
     unfinished = {run.run_id for run in found} - {r.run_id for r in records if _is_finished(r)}
     compacted = compact_deletions(store, unfinished, now)
@@ -109,7 +100,7 @@ def _surplus_runs(
         is_new = number == 0 or (number < most and record.started_at >= oldest)
         is_needed = (
             record.status is RunStatus.PARTLY_SWEPT
-            or (last is not None and record.run_id == last.run_id)
+            or (isinstance(last, SavedRun) and record.run_id == last.run_id)
             or _has_backup(record)
             or (record.mark_id in backed_up)
         )
@@ -140,10 +131,7 @@ def _working_files(
 
 def _needed_files(store: ObjectStore, records: Sequence[RunRecord]) -> Iterator[str]:
     """What the next run builds on, also if it is a sweep of an earlier mark that makes it so."""
-    last = load_last_run(store)
-    if last is not None:
-        yield from last.files
-    for record in records:
-        saved = None if _is_finished(record) else load_for_sweep(store, RunId(record.run_id))
-        if saved is not None:
+    unfinished = [RunId(record.run_id) for record in records if not _is_finished(record)]
+    for saved in (load_last_run(store), *(load_for_sweep(store, run) for run in unfinished)):
+        if isinstance(saved, SavedRun):
             yield from saved.files

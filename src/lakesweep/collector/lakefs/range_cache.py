@@ -57,18 +57,10 @@ class RangeHashes:
 
 def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
     """A pack of these ranges, bound to the namespace that their addresses were resolved against."""
-    rows = list(ranges)
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.array([r.range_id for r in rows], pa.string()),
-            pa.array([r.count for r in rows], pa.int64()),
-            pa.array([r.hashes.tobytes() for r in rows], pa.binary()),
-            pa.array([r.magnitudes.tobytes() for r in rows], pa.binary()),
-            pa.array([r.root_names for r in rows], pa.int64()),
-            pa.array([r.outside for r in rows], pa.int64()),
-        ],
-        schema=PACK_SCHEMA.with_metadata(_binding(namespace)),
-    )
+    rows = [{name: getattr(r, name) for name in PACK_SCHEMA.names} for r in ranges]
+    packed = [row | {name: row[name].tobytes() for name in _ARRAYS} for row in rows]
+    schema = PACK_SCHEMA.with_metadata(_binding(namespace))
+    batch = pa.RecordBatch.from_pylist(packed, schema=schema)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -94,8 +86,10 @@ def read_pack(
             range_id = RangeId(name)
             count = batch.column("count")[row].as_py()
             if wanted.get(range_id) == count:
-                raw = {name: batch.column(name)[row].as_buffer() for name in _ARRAYS}
-                hashes, magnitudes = (np.frombuffer(raw[n], dtype=t) for n, t in _ARRAYS.items())
+                hashes, magnitudes = (
+                    np.frombuffer(batch.column(name)[row].as_buffer(), dtype=dtype)
+                    for name, dtype in _ARRAYS.items()
+                )
                 found[range_id] = RangeHashes(
                     range_id,
                     count,

@@ -14,10 +14,12 @@ from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.references import LIVE, ReferenceCells, counts_schema
 from lakesweep.collector.lakefs.namespace import normaliser_of
+from lakesweep.collector.lakefs.paths import RANGE_CACHE
 from lakesweep.collector.lakefs.range_cache import RangeHashes, read_pack, write_pack
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target, own_name
 from lakesweep.domain.commits import RangeId
+from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
@@ -107,18 +109,16 @@ Reference = RangeReference | StagedFile | EventFile | AddressList
 
 
 def read_references(
-    target: Target,
-    partitions: int,
-    cache_folder: str,
-    references: Iterator[Reference],
+    target: Target, partitions: int, references: Iterator[Reference], *, keep_hashes: bool = True
 ) -> Iterator[pa.RecordBatch]:
-    """Work function: cells of hashes by kind, and one COUNTS cell per item."""
+    """Work function: cells of hashes by kind, and one COUNTS cell per item. Hashes of ranges are kept for later runs."""
     store = target.open()
     normaliser = normaliser_of(target)
     cells = ReferenceCells(partitions, COUNTS_SCHEMA)
     items = list(references)
     ranges = [item for item in items if isinstance(item, RangeReference)]
-    yield from _read_ranges(store, target, normaliser, ranges, cache_folder, cells)
+    for range_item, entry, pack in _read_ranges(store, normaliser, ranges, keep_hashes):
+        yield from _emit(cells, range_item, entry, pack)
     for item in items:
         match item:
             case StagedFile():
@@ -149,18 +149,24 @@ def read_references(
 
 def _read_ranges(
     store: ObjectStore,
-    target: Target,
     normaliser: AddressNormaliser,
     ranges: list[RangeReference],
-    cache_folder: str,
-    cells: ReferenceCells,
-) -> Iterator[pa.RecordBatch]:
+    keep_hashes: bool,
+) -> Iterator[tuple[RangeReference, RangeHashes, str]]:
+    """Ranges with their hashes, and the pack that these are in: one of an earlier run, a new one, or none."""
     by_key = {f"_lakefs/{r.range_id}": r for r in ranges}
-    cached = read_packs(store, target, ranges)
-    for range_id, entry in cached.items():
+    for range_id, entry in read_packs(store, normaliser.namespace, ranges).items():
         item = by_key.pop(f"_lakefs/{range_id}")
-        yield from _emit(cells, item, entry, item.pack)
+        yield item, entry, item.pack
     fresh: list[tuple[RangeReference, RangeHashes]] = []
+
+    def packed() -> Iterator[tuple[RangeReference, RangeHashes, str]]:
+        pack = own_name(RANGE_CACHE, "pack", ".arrow") if keep_hashes else ""
+        if pack:
+            store.write(pack, write_pack((entry for _, entry in fresh), normaliser.namespace))
+        yield from ((item, entry, pack) for item, entry in fresh)
+        fresh.clear()
+
     waiting = 0
     for key, data in read_many_or_refuse(store, list(by_key)):
         item = by_key[key]
@@ -169,24 +175,10 @@ def _read_ranges(
         fresh.append((item, entry))
         waiting += len(entry.hashes)
         if waiting >= HASHES_PER_PACK:
-            yield from _emit_fresh(store, target, cache_folder, fresh, cells)
-            fresh, waiting = [], 0
-    yield from _emit_fresh(store, target, cache_folder, fresh, cells)
-
-
-def _emit_fresh(
-    store: ObjectStore,
-    target: Target,
-    cache_folder: str,
-    fresh: list[tuple[RangeReference, RangeHashes]],
-    cells: ReferenceCells,
-) -> Iterator[pa.RecordBatch]:
-    pack = ""
-    if cache_folder and fresh:
-        pack = own_name(cache_folder, "pack", ".arrow")
-        store.write(pack, write_pack((entry for _, entry in fresh), target.namespace))
-    for item, entry in fresh:
-        yield from _emit(cells, item, entry, pack)
+            yield from packed()
+            waiting = 0
+    if fresh:
+        yield from packed()
 
 
 def _emit(
@@ -209,7 +201,7 @@ def _emit(
 
 
 def read_packs(
-    store: ObjectStore, target: Target, ranges: Iterable[CachedRange]
+    store: ObjectStore, namespace: Location, ranges: Iterable[CachedRange]
 ) -> dict[RangeId, RangeHashes]:
     """The hashes of those ranges whose pack is there and intact."""
     wanted: dict[str, dict[RangeId, int]] = {}
@@ -222,7 +214,7 @@ def read_packs(
             data = store.read(pack)
         except ObjectNotFoundError:
             continue
-        found |= read_pack(data, target.namespace, counts)
+        found |= read_pack(data, namespace, counts)
     return found
 
 

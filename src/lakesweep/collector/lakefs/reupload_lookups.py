@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.collector.judge.suspects import Ints, Sizes
-from lakesweep.collector.parts import PartWriter
+from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, write_outcome
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
 from lakesweep.formats.ranges import read_range_addresses, read_range_records
-from lakesweep.formats.tables import MARK_SCHEMA, read_mark
+from lakesweep.formats.tables import read_mark
 
 # Requests to the server, in all: some minutes' worth.
 MOST_REQUESTS = 50_000
@@ -41,16 +41,6 @@ COSTS_SCHEMA = pa.schema([pa.field("sizes", pa.binary()), pa.field("requests", p
 
 # What becomes of garbage that may be a staged re-upload.
 GARBAGE, READ, UNDECIDED = "garbage", "read", "undecided"
-
-SPLIT_SCHEMA = pa.schema(
-    [
-        pa.field("part", pa.string()),
-        pa.field("fate", pa.string()),
-        pa.field("key", pa.string()),
-        pa.field("rows", pa.int64()),
-        pa.field("bytes", pa.int64()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +167,7 @@ def split_parts(
     """Work function: each part as what stays garbage, what a branch reads, and what is undecided."""
     store = target.open()
     addresses = pa.array(sorted(found.addresses), pa.string())
-    for key, data in store.read_many(list(parts)):
+    for _, data in store.read_many(list(parts)):
         rows = read_mark(data)
         sizes = rows.column("size_bytes").fill_null(-1).to_numpy()
         is_read = pc.is_in(rows.column("address"), addresses)
@@ -190,13 +180,8 @@ def split_parts(
             pc.invert(is_read),
         )
         is_garbage = pc.invert(pc.or_(is_read, is_undecided))
-        split = []
-        for fate, chosen in ((GARBAGE, is_garbage), (READ, is_read), (UNDECIDED, is_undecided)):
-            writer = PartWriter(store, folder, fate, MARK_SCHEMA)
-            for batch in rows.filter(chosen).to_batches():
-                writer.add(batch)
-            split += [
-                {"part": key, "fate": fate, "key": p.key, "rows": p.rows, "bytes": p.bytes}
-                for p in writer.close()
-            ]
-        yield pa.RecordBatch.from_pylist(split, schema=SPLIT_SCHEMA)
+        split = ((GARBAGE, is_garbage), (READ, is_read), (UNDECIDED, is_undecided))
+        yield pa.RecordBatch.from_pylist(
+            [write_outcome(store, folder, o, rows.filter(chosen), stem=o) for o, chosen in split],
+            schema=OUTCOMES_SCHEMA,
+        )

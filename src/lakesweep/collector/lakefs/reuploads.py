@@ -11,19 +11,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from threading import Lock
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.collector.judge.suspects import Sizes, Suspects
-from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.namespace import normaliser_of
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.reupload_lookups import (
     COSTS_SCHEMA,
     FAR,
@@ -33,7 +33,6 @@ from lakesweep.collector.lakefs.reupload_lookups import (
     PAGE,
     READ,
     SPANS_SCHEMA,
-    SPLIT_SCHEMA,
     UNDECIDED,
     Reuploads,
     SizeCosts,
@@ -42,17 +41,21 @@ from lakesweep.collector.lakefs.reupload_lookups import (
     requests_in,
     split_parts,
 )
+from lakesweep.collector.mark import Settled
+from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes
 from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
-from lakesweep.engine.tasks import Scatter, chunked, tasks_for
+from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
+from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
 
 _IN_FLIGHT = 16
 _MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
-_Row = dict[str, Any]  # of SPANS_SCHEMA
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +69,8 @@ class _Span:
     sizes: Sizes
 
 
-@dataclass(frozen=True, slots=True)
-class _LookedFor:
-    """Spans to look up, and sizes that some path of no text stands for, which no request can carry."""
-
-    spans: list[_Span]
-    unaskable: Sizes
+# Spans to look up, and sizes that some path of no text stands for, which no request can carry.
+_LookedFor = tuple[list[_Span], Sizes]
 
 
 @dataclass(slots=True)
@@ -85,45 +84,45 @@ class SearchedRanges:
 
 
 def find_reuploads(
-    context: RunContext, live: LiveRead, suspects: Suspects, searched: SearchedRanges
+    repository: LakeFSRepository,
+    resources: Resources,
+    live: LiveRead,
+    suspects: Suspects,
+    searched: SearchedRanges,
 ) -> Reuploads:
     """Look for staged re-uploads among unreferenced garbage; `searched` is what the round before knew, brought up to date.
 
     An embedded lake lists them itself, so there is nothing to find.
     """
     sizes = suspects.sizes
-    if context.profile.is_embedded:
+    if repository.profile.is_embedded:
         return Reuploads()
     if not sizes.is_complete:
         return Reuploads(undecided=sizes, reasons=("their sizes are too many, or not known",))
     if not len(sizes):
         return Reuploads()
     given_up: dict[str, Sizes] = {}
-    branches = _branches_by_range(context, live, searched)
-    looked_for = _affordable_spans(context, branches, sizes, searched)
+    branches = _branches_by_range(resources.store, live, searched)
+    looked_for = _affordable_spans(resources, branches, sizes, searched)
     if looked_for is None:
-        crowded = _crowded_sizes(context, branches, sizes)
+        crowded = _crowded_sizes(resources, branches, sizes)
         given_up[f"looking up paths of {_named(crowded)} would take too many requests"] = crowded
-        looked_for = _affordable_spans(context, branches, sizes - crowded, searched)
+        looked_for = _affordable_spans(resources, branches, sizes - crowded, searched)
     if looked_for is None:
         return Reuploads(undecided=sizes, reasons=("looking them up would take too many requests",))
-    if len(looked_for.unaskable):
-        given_up["paths of their sizes are no text, and can't be asked for"] = looked_for.unaskable
-    look_ups = _LookUps(context, suspects)
+    spans, unaskable = looked_for
+    if len(unaskable):
+        given_up["paths of their sizes are no text, and can't be asked for"] = unaskable
+    look_ups = _LookUps(repository, suspects)
     with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        for _ in pool.map(look_ups.look, looked_for.spans):
+        for _ in pool.map(look_ups.look, spans):
             pass
     given_up |= look_ups.given_up
     for reason, of_sizes in given_up.items():
-        logger.warning(
-            "repo#%s garbage of %s is kept, undecided: %s", context.name, _named(of_sizes), reason
-        )
-    logger.info(
-        "repo#%s staged re-uploads: %d requests, %d found",
-        context.name,
-        look_ups.requests,
-        len(look_ups.found),
-    )
+        said = "repo#%s garbage of %s is kept, undecided: %s"
+        logger.warning(said, repository.name, _named(of_sizes), reason)
+    said = "repo#%s staged re-uploads: %d requests, %d found"
+    logger.info(said, repository.name, look_ups.requests, len(look_ups.found))
     return Reuploads(
         frozenset(look_ups.found), reduce(Sizes.__or__, given_up.values(), Sizes()), tuple(given_up)
     )
@@ -139,9 +138,8 @@ def _named(sizes: Sizes) -> str:
 class _LookUps:
     """Suspects that branches read, found by many threads, and the sizes of spans that could not be read in full."""
 
-    def __init__(self, context: RunContext, suspects: Suspects) -> None:
-        self._context = context
-        self._normaliser = normaliser_of(context.target)
+    def __init__(self, repository: LakeFSRepository, suspects: Suspects) -> None:
+        self._repository = repository
         self._suspects = suspects
         self.found: set[str] = set()
         self.requests = 0
@@ -157,7 +155,8 @@ class _LookUps:
                     self._give_up(span, "looking them up takes too many requests")
                     return
                 self.requests += 1
-                readings = map(self._normaliser.readings, (e.physical_address for e in entries))
+                addresses = (entry.physical_address for entry in entries)
+                readings = map(self._repository.addresses.readings, addresses)
                 self.found.update(self._suspects.among([a for read in readings for a in read]))
                 if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
                     self._is_over = True
@@ -172,7 +171,7 @@ class _LookUps:
             self.given_up[reason] = self.given_up.get(reason, Sizes()) | span.sizes
 
     def _entries(self, span: _Span) -> Iterator[list[ObjectStatsWire]]:
-        client, name = self._context.client, self._context.name
+        client, name = self._repository.client, self._repository.name
         if self._is_over:
             yield []
             return
@@ -208,26 +207,6 @@ def _up_to(span: _Span, listed: Iterable[ObjectStatsWire]) -> Iterator[ObjectSta
         before = entry.path
 
 
-@dataclass(frozen=True, slots=True)
-class SplitGarbage:
-    """Garbage, apart from what a branch reads and what nobody could decide: both are kept and carried to the next run."""
-
-    garbage: list[Part]
-    read: list[Part]
-    undecided: list[Part]
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def kept(self) -> list[Part]:
-        """All that is no garbage any more."""
-        return [*self.read, *self.undecided]
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Why some of it is undecided, for the record."""
-        return undecided_notes(self.undecided, self.reasons)
-
-
 def undecided_notes(undecided: Sequence[Part], reasons: Sequence[str]) -> tuple[str, ...]:
     """Why these parts are undecided, for the record."""
     if not undecided:
@@ -237,37 +216,30 @@ def undecided_notes(undecided: Sequence[Part], reasons: Sequence[str]) -> tuple[
 
 
 def split_garbage(
-    context: RunContext, found: Reuploads, garbage: Sequence[Part], folder: str
-) -> SplitGarbage:
+    resources: Resources, found: Reuploads, garbage: Sequence[Part], folder: str
+) -> Settled:
     """Take re-uploads out of the garbage: those that were found, and those that may be some."""
     if not found:
-        return SplitGarbage(list(garbage), [], [])
-    scatter = Scatter(
-        [part.key for part in garbage],
-        partial(split_parts, context.target, folder, found),
-        SPLIT_SCHEMA,
-        tasks_for(len(garbage), context.engine.slots, at_most=context.parallelism.partitions),
-    )
-    parts: dict[str, list[Part]] = {GARBAGE: [], READ: [], UNDECIDED: []}
-    for row in context.engine.collect(scatter).to_pylist():
-        parts[row["fate"]].append(Part(row["key"], row["rows"], row["bytes"]))
-    split = SplitGarbage(parts[GARBAGE], parts[READ], parts[UNDECIDED], found.reasons)
-    if tally_of([*split.garbage, *split.kept]).objects != sum(p.rows for p in garbage):
+        return Settled(list(garbage))
+    work = partial(split_parts, resources.target, folder, found)
+    split = Outcomes.of(resources.run_on_parts(garbage, work, OUTCOMES_SCHEMA))
+    if split.objects != tally_of(garbage).objects:
         raise UnsafeToSweepError(
-            f"Rows were lost while staged re-uploads were taken out of the plan for {context.name}. Nothing was deleted. Run again.",
+            f"Rows were lost while staged re-uploads were taken out of the plan for {resources.name}. Nothing was deleted. Run again.",
             kind="not-conserved",
         )
-    return split
+    parts = split.parts
+    return Settled(parts[GARBAGE], parts[READ], parts[UNDECIDED], found.reasons)
 
 
 def _branches_by_range(
-    context: RunContext, live: LiveRead, searched: SearchedRanges
+    store: ObjectStore, live: LiveRead, searched: SearchedRanges
 ) -> dict[RangeId, list[BranchId]]:
     heads: dict[MetaRangeId, list[BranchId]] = {}
     for head in live.refs.heads:
         heads.setdefault(live.refs.graph[head.commit_id].meta_range_id, []).append(head.id)
     unread = [m for m in heads if m and m not in searched.of_metaranges]
-    for metarange, ranges in ranges_of_commits(context.store, unread):
+    for metarange, ranges in ranges_of_commits(store, unread):
         searched.of_metaranges[metarange] = [info.id for info in ranges]
     branches: dict[RangeId, list[BranchId]] = {}
     for metarange, names in heads.items():
@@ -277,7 +249,7 @@ def _branches_by_range(
 
 
 def _affordable_spans(
-    context: RunContext,
+    resources: Resources,
     branches: dict[RangeId, list[BranchId]],
     sizes: Sizes,
     searched: SearchedRanges,
@@ -287,18 +259,18 @@ def _affordable_spans(
     if searched.spans and not len(sizes - searched.sizes):
         tries.insert(0, (searched.gap, searched.spans))
     for gap, known in tries:
-        spans = _search(context, branches, sizes, gap, known)
+        spans = _search(resources, branches, sizes, gap, known)
         if spans is None:
             continue
-        found = _spans_on_branches(branches, sizes, spans)
-        if sum(requests_in(span.entries) for span in found.spans) <= MOST_REQUESTS:
+        found, unaskable = _spans_on_branches(branches, sizes, spans)
+        if sum(requests_in(span.entries) for span in found) <= MOST_REQUESTS:
             searched.sizes, searched.gap, searched.spans = sizes, gap, spans
-            return found
+            return found, unaskable
     return None
 
 
 def _search(
-    context: RunContext,
+    resources: Resources,
     branches: dict[RangeId, list[BranchId]],
     sizes: Sizes,
     gap: int,
@@ -309,13 +281,8 @@ def _search(
     unread = {r: on_branches for r, on_branches in branches.items() if r not in known}
     if not unread:
         return spans
-    scatter = Scatter(
-        list(unread),
-        partial(find_spans, context.target, sizes, gap),
-        SPANS_SCHEMA,
-        _tasks(context, unread),
-    )
-    rows = context.engine.collect(scatter).to_pylist()
+    work = partial(find_spans, resources.target, sizes, gap)
+    rows = _read_ranges(resources, list(unread), work, SPANS_SCHEMA)
     if any(row["are_too_many"] for row in rows):
         return None
     for row in rows:
@@ -326,33 +293,28 @@ def _search(
 def _spans_on_branches(
     branches: dict[RangeId, list[BranchId]], sizes: Sizes, spans: dict[RangeId, list[_Row]]
 ) -> _LookedFor:
-    looked_for = _LookedFor([], Sizes())
+    found: list[_Span] = []
+    unaskable = Sizes()
     for range_id, rows in spans.items():
         for row in rows:
             of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
             if not sizes.matches(of_span.values).any():
                 continue  # an earlier round asked for more sizes
             if row["first"] is None:
-                looked_for = replace(looked_for, unaskable=looked_for.unaskable | of_span)
+                unaskable |= of_span
                 continue
-            looked_for.spans.extend(
-                _Span(branch, row["first"], row["last"], row["entries"], of_span)
-                for branch in branches[range_id]
-            )
-    return looked_for
+            place = row["first"], row["last"], row["entries"], of_span
+            found += [_Span(branch, *place) for branch in branches[range_id]]
+    return found, unaskable
 
 
 def _crowded_sizes(
-    context: RunContext, branches: dict[RangeId, list[BranchId]], sizes: Sizes
+    resources: Resources, branches: dict[RangeId, list[BranchId]], sizes: Sizes
 ) -> Sizes:
     """Sizes that so many entries of so many branches have that the others can be looked up without them only."""
-    scatter = Scatter(
-        [(range_id, len(of_range)) for range_id, of_range in branches.items()],
-        partial(count_requests, context.target, sizes, FAR),
-        COSTS_SCHEMA,
-        _tasks(context, branches),
-    )
-    rows = context.engine.collect(scatter).to_pylist()
+    ranges = [(range_id, len(of_range)) for range_id, of_range in branches.items()]
+    work = partial(count_requests, resources.target, sizes, FAR)
+    rows = _read_ranges(resources, ranges, work, COSTS_SCHEMA)
     costs = SizeCosts.sum(
         (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
         for row in rows
@@ -360,7 +322,10 @@ def _crowded_sizes(
     return costs.beyond(MOST_REQUESTS)
 
 
-def _tasks(context: RunContext, branches: dict[RangeId, list[BranchId]]) -> int:
-    return tasks_for(
-        len(branches), context.engine.slots, at_most=context.parallelism.range_tasks, per_task=4
-    )
+def _read_ranges(
+    resources: Resources, ranges: Sequence[object], work: Work, schema: pa.Schema
+) -> list[_Row]:
+    engine = resources.engine
+    tasks = tasks_for(len(ranges), engine.slots, at_most=resources.most_readers, per_task=4)
+    rows: list[_Row] = engine.collect(Scatter(ranges, work, schema, tasks)).to_pylist()
+    return rows

@@ -52,12 +52,9 @@ class NotUsable:
 
 def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     """The last swept run, if this run can build on it."""
-    try:
-        saved = _decode(store.read(_LAST_RUN))
-    except ObjectNotFoundError:
-        return NotUsable("no earlier run was swept to its end")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        return NotUsable(f"the saved run can't be read ({error})")
+    saved = _read(store, _LAST_RUN)
+    if isinstance(saved, NotUsable):
+        return saved
     if (saved.repository, saved.namespace) != (repository, store.root.uri):
         return NotUsable(f"the saved run is of {saved.repository} at {saved.namespace}")
     if saved.runs_since_clean + 1 >= CLEAN_EVERY:
@@ -79,17 +76,9 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     return saved
 
 
-def load_last_run(store: ObjectStore) -> SavedRun | None:
-    """The last swept run as it stands; None where there is none, or where it can't be read and nobody can use it."""
-    try:
-        return _decode(store.read(_LAST_RUN))
-    except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def save_run(store: ObjectStore, saved: SavedRun) -> None:
-    """Make this the run that the next one builds on."""
-    store.write(_LAST_RUN, _encode(saved))
+def load_last_run(store: ObjectStore) -> SavedRun | NotUsable:
+    """The last swept run as it stands, whether or not this run can build on it."""
+    return _read(store, _LAST_RUN)
 
 
 def save_for_sweep(store: ObjectStore, saved: SavedRun) -> None:
@@ -97,23 +86,28 @@ def save_for_sweep(store: ObjectStore, saved: SavedRun) -> None:
     store.write(RunFolder(RunId(saved.run_id)).saved, _encode(saved))
 
 
-def load_for_sweep(store: ObjectStore, run_id: RunId) -> SavedRun | None:
-    """What the mark of this run kept; None for marks over committed data, and where it can't be read."""
-    try:
-        return _decode(store.read(RunFolder(run_id).saved))
-    except (ObjectNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-        # Without it the next run is a clean one, which needs nothing of this one.
-        return None
+def load_for_sweep(store: ObjectStore, run_id: RunId) -> SavedRun | NotUsable:
+    """What the mark of this run kept. Marks over committed data keep nothing, and the next run is then a clean one."""
+    return _read(store, RunFolder(run_id).saved)
 
 
 def carry_on(store: ObjectStore, run_id: RunId, kept: Sequence[Part]) -> None:
     """Let the next run build on this one: it was swept to its end, and what it left is carried along."""
     saved = load_for_sweep(store, run_id)
-    if saved is None:
+    if isinstance(saved, NotUsable):
         return
     failed = [key for key in store.keys(RunFolder(run_id).ledger) if key.endswith(".parquet")]
     left = (*saved.files, *failed, *(part.key for part in kept))
-    save_run(store, replace(saved, files=left))
+    store.write(_LAST_RUN, _encode(replace(saved, files=left)))
+
+
+def _read(store: ObjectStore, key: str) -> SavedRun | NotUsable:
+    try:
+        return _decode(store.read(key))
+    except ObjectNotFoundError:
+        return NotUsable("no earlier run was swept to its end")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return NotUsable(f"the saved run can't be read ({error})")
 
 
 def _encode(saved: SavedRun) -> bytes:

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from lakesweep.collector.judge.candidates import listed_parts
-from lakesweep.collector.judge.meeting import Canaries
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.ages import ask_ages
+from lakesweep.collector.lakefs.canaries import judged_canaries, take_canaries
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
-from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.judging import RepositoryJudged, address_judge, judge_candidates
+from lakesweep.collector.lakefs.judging import address_judge, foreign_at_root, judge_candidates
 from lakesweep.collector.lakefs.listing import list_namespace
-from lakesweep.collector.lakefs.live import LiveRead
-from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
-from lakesweep.collector.lakefs.references import Reference
+from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
+from lakesweep.collector.lakefs.marks import refuse_used_mark
+from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
-from lakesweep.collector.lakefs.saved import (
-    NotUsable,
-    SavedRun,
-    event_files,
-    load_range_index,
-    load_saved_run,
-)
+from lakesweep.collector.lakefs.reuploads import SearchedRanges, find_reuploads, split_garbage
+from lakesweep.collector.lakefs.saved import NotUsable, SavedRun, event_files, load_saved_run
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
 from lakesweep.collector.listing import Listing
-from lakesweep.collector.mark import Found
+from lakesweep.collector.mark import Found, Settled
+from lakesweep.collector.outcomes import Outcomes
 from lakesweep.collector.parts import Part
-from lakesweep.collector.run_files import RunId
+from lakesweep.collector.resources import Resources
+from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import Tally
@@ -49,153 +45,157 @@ _NAMED_AT_MOST = 10
 class RepositoryFound(Found):
     """What a search brought in, and how."""
 
-    judged: RepositoryJudged
-    flow: Flow = Flow.CLEAN
     listing: Listing | None = None
     slices: Slices | None = None
     young: tuple[Part, ...] = ()
-    dated: Mapping[str, Tally] = field(default_factory=dict)  # candidates that came without an age
+    dated: Outcomes = field(default_factory=Outcomes)  # candidates that came without an age
     suspects: Suspects = field(default_factory=Suspects)
-    notes: tuple[str, ...] = ()
 
     @property
     def protected_names(self) -> dict[str, list[str]]:
         """A few names for each reason to protect."""
         found = self.listing.notices if self.listing else {}
         names = {reason: list(keys[:_NAMED_AT_MOST]) for reason, keys in found.items()}
-        if self.judged.foreign_at_root:
+        if foreign_at_root(self.judged):
             reason = ProtectedReason.FOREIGN_FILE_AT_ROOT.value
-            names[reason] = [*names.get(reason, []), *self.judged.foreign_at_root]
+            names[reason] = [*names.get(reason, []), *foreign_at_root(self.judged)]
         return names
 
 
-class Search:
-    """One search for garbage: which candidates, against which references."""
+@dataclass
+class RepositorySearch:
+    """What a repository answers to a mark: implements `MarkedCatalog`. `now` is the time that rules are applied at."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        request: MarkRequest,
-        live: LiveRead,
-        run_id: RunId,
-        cutoff: Cutoff,
-    ) -> None:
-        self._context = context
-        self._what = request.what
-        self._live = live
-        self._folder = RunFolder(run_id)
-        self._cutoff = cutoff
-        self._flow, self._previous, self._notes = self._decide_flow(request)
+    repository: LakeFSRepository
+    resources: Resources
+    request: MarkRequest
+    cutoff: Cutoff
+    now: datetime
+    # Known from the search on.
+    live: LiveRead = field(init=False)
+    found: RepositoryFound = field(init=False)
+    mark_id: MarkId = field(init=False)
+    run_id: RunId = field(init=False, default=RunId(""))
+    flow: Flow = field(init=False, default=Flow.CLEAN)
+    notes: tuple[str, ...] = field(init=False, default=())
+    _previous: SavedRun | None = field(init=False, default=None)
 
-    def run(self, canaries: Canaries) -> RepositoryFound:
-        """List, judge, and look up the age of what came without one."""
-        context, live, what = self._context, self._live, self._what
+    @property
+    def folder(self) -> RunFolder:
+        """Where the run keeps its files."""
+        return RunFolder(self.run_id)
+
+    @property
+    def name(self) -> str:
+        return self.repository.name
+
+    def search(self) -> RepositoryFound:
+        """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
+        repository, resources, what = self.repository, self.resources, self.request.what
+        canaries = judged_canaries(repository, take_canaries(repository, resources.clock()))
+        roots = Roots(self.request.keep_refs, self.request.keep_tags)
+        self.live = live = read_live(repository, resources, roots, self.now)
+        self.run_id = RunId(live.staged.run_id)
+        self.mark_id = MarkId(self.request.mark_id or self.run_id)
+        refuse_used_mark(resources.store, self.name, self.mark_id)
+        self._decide_flow()
         listed, slices = self._list()
         candidates: list[Candidate] = [*listed_parts(listed.parts)] if listed else []
-        events = event_files(context.store)
+        events = event_files(resources.store)
         if self._needs_expired_candidates():
             candidates += [ExpiredRange(r, n) for r, n in live.expired_ranges.items()]
         if self._previous is not None:
             candidates += [SavedFile(key) for key in self._previous.files]
             candidates += [SavedFile(e.key) for e in events if e.kind == RESTORED]
         references = live.references(
-            load_range_index(context.store),
             expired_are_live=what is What.UNCOMMITTED,
             with_expired=what is What.ALL,
             # A full listing tells the sizes of what is live; else commits do.
-            is_measured=what is What.COMMITTED or self._flow is Flow.OPTIMIZED,
+            is_measured=what is What.COMMITTED or self.flow is Flow.OPTIMIZED,
         )
-        since = event_order(self._cutoff.at)
-        more: list[Reference] = [
+        since = event_order(self.cutoff.at)
+        references += [
             e
             for e in events
             if self._needs_expired_candidates() or (e.kind == RESTORED and e.order >= since)
         ]
-        with context.phases.phase("judge") as step:
+        with resources.phases.phase("judge") as step:
+            judge = address_judge(resources.target, self.folder.verdicts, self.cutoff.at)
             judged = judge_candidates(
-                context,
-                [*references, *more],
+                resources,
+                live,
+                references,
                 candidates,
-                replace(
-                    address_judge(context.target, self._folder.verdicts, self._cutoff.at),
-                    keep_young_rows=True,
-                ),
+                listed.listed.objects if listed else live.committed_entries,
+                replace(judge, keep_young_rows=True),
                 canaries,
-                live.staged,
-                expected_references=live.committed_entries + (live.staged.rows_promised or 100_000),
-                expected_candidates=listed.listed.objects if listed else live.committed_entries,
-                cache_folder=RANGE_CACHE,
             )
             step.handled(sum(judged.tallies.values(), Tally()))
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
-        dated = ask_ages(context, judged.undated, self._cutoff.at, self._folder.verdicts)
+        dated = dating.ask_ages(resources, judged.undated, self.cutoff.at, self.folder.verdicts)
         # Without a full listing there is nothing that the verdicts must account for.
-        is_full = listed is not None and self._flow is not Flow.OPTIMIZED
-        return RepositoryFound(
+        is_full = listed is not None and self.flow is not Flow.OPTIMIZED
+        self.found = RepositoryFound(
             judged=judged,
             garbage=[*judged.garbage, *dated.old],
             listed=listed.listed if listed is not None and is_full else None,
             never_candidates=listed.protected if listed is not None else Tally(),
-            flow=self._flow,
             listing=listed,
             slices=slices,
             young=(*judged.young, *dated.parts[dating.YOUNG]),
-            dated=dated.tallies,
+            dated=dated,
             suspects=judged.suspects | dated.suspects,
-            notes=self._notes,
         )
+        return self.found
 
-    def saved(self, found: RepositoryFound, kept: list[Part]) -> SavedRun | None:
-        """What the next run may build on once this one is swept; a run over committed data leaves nothing."""
-        if found.slices is None:
-            return None
+    def settle(self, found: Found) -> Settled:
+        """Staged re-uploads that a real server does not list are live; what can't be looked up is kept."""
+        suspects, searched = self.found.suspects, SearchedRanges()
+        reuploads = find_reuploads(self.repository, self.resources, self.live, suspects, searched)
+        return split_garbage(self.resources, reuploads, found.garbage, self.folder.verdicts)
+
+    def saved(self, slices: Slices, kept: Sequence[Part]) -> SavedRun:
+        """What the next run may build on once this one is swept: what was kept, and how far it has read."""
         previous = self._previous
         # An address issued in a slice's last minute can be linked for a token's life, whatever age was asked for.
-        margin = max(self._cutoff.min_age, self._context.client.grace_period() + _LINK_MARGIN)
-        settled = last_read_slice(
-            found.slices.slices, self._cutoff.reference_time, SLICE_MAX_AGE, margin
-        )
+        grace_period = self.repository.client.grace_period()
+        margin = max(self.cutoff.min_age, grace_period + _LINK_MARGIN)
+        now = self.cutoff.reference_time
         return SavedRun(
-            run_id=self._folder.run_id,
-            repository=self._context.name,
-            namespace=self._context.store.root.uri,
-            last_slice=settled,
-            files=(*self._live.staged.files, *(p.key for p in (*found.young, *kept))),
+            run_id=self.run_id,
+            repository=self.name,
+            namespace=self.resources.store.root.uri,
+            last_slice=last_read_slice(slices.slices, now, SLICE_MAX_AGE, margin),
+            files=(*self.live.staged.files, *(part.key for part in kept)),
             runs_since_clean=previous.runs_since_clean + 1 if previous is not None else 0,
         )
 
-    def _decide_flow(self, request: MarkRequest) -> tuple[Flow, SavedRun | None, tuple[str, ...]]:
-        if request.what is What.COMMITTED or request.flow is Flow.CLEAN:
-            return Flow.CLEAN, None, ()
-        saved = load_saved_run(self._context.store, self._context.name)
+    def _decide_flow(self) -> None:
+        if self.request.what is What.COMMITTED or self.request.flow is Flow.CLEAN:
+            return
+        saved = load_saved_run(self.resources.store, self.name)
         if isinstance(saved, NotUsable):
-            note = f"a clean run, because {saved.why}"
-            logger.info("repo#%s %s", self._context.name, note)
-            return Flow.CLEAN, None, (note,)
-        return Flow.OPTIMIZED, saved, (f"builds on run {saved.run_id}",)
+            self.notes = (f"a clean run, because {saved.why}",)
+            logger.info("repo#%s %s", self.name, *self.notes)
+            return
+        self.flow, self._previous = Flow.OPTIMIZED, saved
+        self.notes = (f"builds on run {saved.run_id}",)
 
     def _needs_expired_candidates(self) -> bool:
         """Without a full listing, the expired come from the ranges of expired commits."""
-        return self._what is What.COMMITTED or (
-            self._what is What.ALL and self._flow is Flow.OPTIMIZED
-        )
+        what = self.request.what
+        return what is What.COMMITTED or (what is What.ALL and self.flow is Flow.OPTIMIZED)
 
     def _list(self) -> tuple[Listing | None, Slices | None]:
-        if self._what is What.COMMITTED:
+        if self.request.what is What.COMMITTED:
             return None, None
-        with self._context.phases.phase("list") as step:
-            slices = find_slices(self._context.store)
+        with self.resources.phases.phase("list") as step:
+            slices = find_slices(self.resources.store)
             since = self._previous.last_slice if self._previous is not None else ""
-            listed = list_namespace(
-                self._context.engine,
-                self._context.target,
-                self._folder.listing,
-                self._context.name,
-                slices.prefixes(since=since),
-                self._context.parallelism.list_tasks,
-            )
+            prefixes = slices.prefixes(since=since)
+            listed = list_namespace(self.resources, prefixes, self.folder.listing)
             step.handled(listed.listed)
             step.said = f"{listed.listed} in {len(slices.slices)} slices"
         return listed, slices

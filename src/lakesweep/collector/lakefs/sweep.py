@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
 
 from lakesweep.collector.catalog import Authorised, SweepTexts
 from lakesweep.collector.finality import finality_of_deletes
-from lakesweep.collector.guards import ClockReading
 from lakesweep.collector.judge.references import event_order
-from lakesweep.collector.lakefs.clocks import clock_readings
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
-from lakesweep.collector.lakefs.failed_marks import refuse_failed
-from lakesweep.collector.lakefs.marks import is_untouched
+from lakesweep.collector.lakefs.marks import is_untouched, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.reuploads import undecided_notes
 from lakesweep.collector.lakefs.saved import carry_on
 from lakesweep.collector.lakefs.verification import Reverified, verify_plan
@@ -27,10 +25,12 @@ from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, decode_record
 from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.sweep_progress import SweepProgress
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError, ObjectNotFoundError
+from lakesweep.storage import ObjectStore
 from lakesweep.storage.finality import Kept
 
 _MORE_EXECUTORS = "Give the job more executors."
@@ -54,12 +54,13 @@ def sweep(
     """Delete what the plan names and is garbage still. Returns the record; raises when the sweep is not complete."""
     if record.status is RunStatus.SWEPT:
         return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
-    untouched = is_untouched(context.store, plan)
+    repository, resources = context.repository, context.resources
+    untouched = is_untouched(resources.store, plan)
     if not plan.garbage.objects and untouched:
-        carry_on(context.store, plan.run_id, ())
+        carry_on(resources.store, plan.run_id, ())
         return record.noted("dry run: nothing would be deleted") if request.dry_run else record
-    repository = SweptRepository(context, plan, request, is_plan_untouched=untouched)
-    return Sweep(repository, context.resources, plan, record, request, lease).run()
+    swept = SweptRepository(repository, resources, plan, request, is_plan_untouched=untouched)
+    return Sweep(swept, resources, plan, record, request, lease).run()
 
 
 class SweptRepository:
@@ -70,11 +71,18 @@ class SweptRepository:
     slow_step_advice: ClassVar[Mapping[str, str]] = SLOW_STEP_ADVICE
 
     def __init__(
-        self, context: RunContext, plan: Plan, request: SweepRequest, *, is_plan_untouched: bool
+        self,
+        repository: LakeFSRepository,
+        resources: Resources,
+        plan: Plan,
+        request: SweepRequest,
+        *,
+        is_plan_untouched: bool,
     ) -> None:
-        self._context = context
+        self._repository, self._resources = repository, resources
         self._plan = plan
-        self._marks = _mark_files(context, plan)
+        self._marks = _mark_files(resources.store, plan)
+        self.clock_readings = repository.clock_readings
         self._verified: Reverified | None = None
         self.is_plan_untouched = is_plan_untouched
         self.blast_radius = plan.blast_radius
@@ -82,7 +90,7 @@ class SweptRepository:
         backup = f" --backup-to {request.backup_to.uri}" if request.backup_to is not None else ""
         resume = f"lakesweep runs resume {plan.repository} {plan.run_id}{backup}{plan.unsafe_flag}"
         self.texts = SweepTexts(
-            catalog=context.name,
+            catalog=repository.name,
             plan=f"mark {plan.mark_id}",
             noun="object",
             begun="a sweep began and has not ended",
@@ -93,18 +101,15 @@ class SweptRepository:
         """A folder of deletions among the events, which are in order of time."""
         return events_folder(event_order(time), "gone", self._plan.run_id)
 
-    def clock_readings(self, store_time: datetime) -> Iterator[ClockReading]:
-        """The server's clock beside the store's."""
-        return clock_readings(self._context.client, store_time)
-
     def look_again(self, before: Sequence[Part] | None) -> Authorised:
         """Read what is live in the repository now, with its canaries and re-uploads."""
         round_before = None
         if before is not None and self._verified is not None:
             round_before = replace(self._verified, parts=list(before))
-        with self._context.phases.phase("re-verify") as step:
+        with self._resources.phases.phase("re-verify") as step:
             self._verified = found = verify_plan(
-                self._context,
+                self._repository,
+                self._resources,
                 self._plan,
                 self._marks,
                 trust_dates=self.is_plan_untouched,
@@ -139,7 +144,7 @@ class SweptRepository:
             )
         finality = {}
         if progress.deleted.objects:
-            finality = finality_of_deletes(self._context.store, self._context.clock())
+            finality = finality_of_deletes(self._resources.store, self._resources.clock())
         # Bytes that the store keeps, or may keep, are deleted and not freed.
         is_freed = finality.get("kept") == Kept.NOT_KEPT.value
         counted = {
@@ -152,7 +157,7 @@ class SweptRepository:
         self, record: RunRecord, progress: SweepProgress, failure: LakesweepError | None
     ) -> RunRecord:
         """The record with who deleted what was gone already. The next run may build on this one."""
-        store, run_id = self._context.store, self._plan.run_id
+        store, run_id = self._resources.store, self._plan.run_id
         gone = progress.tally(deleting.ALREADY_GONE).objects
         if gone:
             ours = min(gone, count_deleted_by_us(store, run_id))
@@ -164,26 +169,26 @@ class SweptRepository:
         return record
 
 
-def _mark_files(context: RunContext, plan: Plan) -> list[str]:
+def _mark_files(store: ObjectStore, plan: Plan) -> list[str]:
     folder = mark_folder(plan.mark_id)
-    listed = [key for key in context.store.keys(folder) if key.endswith(".parquet")]
+    listed = [key for key in store.keys(folder) if key.endswith(".parquet")]
     if not listed:
         raise ConfigError(
-            f"The mark {plan.mark_id} of {context.name} has no files any more in {folder}. Nothing was deleted. Mark again.",
+            f"The mark {plan.mark_id} of {plan.repository} has no files any more in {folder}. Nothing was deleted. Mark again.",
             kind="no-mark",
         )
     return listed
 
 
-def load_record(context: RunContext, plan: Plan) -> RunRecord:
+def load_record(store: ObjectStore, plan: Plan) -> RunRecord:
     """The record that the plan's run left."""
     key = RunFolder(plan.run_id).record
     try:
-        record = decode_record(context.store.read(key), key)
+        record = decode_record(store.read(key), key)
     except ObjectNotFoundError as error:
         raise ConfigError(
-            f"The run {plan.run_id} of {context.name} left no record, so its mark was not finished. Nothing was deleted. Mark again.",
+            f"The run {plan.run_id} of {plan.repository} left no record, so its mark was not finished. Nothing was deleted. Mark again.",
             kind="no-mark",
         ) from error
-    refuse_failed(context, record)
+    refuse_failed(record)
     return record

@@ -6,23 +6,22 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.collector.catalog import Authorised
 from lakesweep.collector.judge.candidates import CandidatePart, planned_parts
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.ages import ask_ages
 from lakesweep.collector.lakefs.canaries import (
+    IsJudged,
     judged_canaries,
     refuse_unread_heads,
     take_canaries,
 )
-from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.judging import address_judge, judge_candidates
+from lakesweep.collector.lakefs.judging import address_judge, has_root_names, judge_candidates
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
-from lakesweep.collector.lakefs.paths import RANGE_CACHE, RunFolder
+from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.references import Reference
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.reuploads import (
     SearchedRanges,
@@ -30,13 +29,15 @@ from lakesweep.collector.lakefs.reuploads import (
     split_garbage,
 )
 from lakesweep.collector.lakefs.rows import AddressRows
-from lakesweep.collector.lakefs.saved import event_files, load_range_index, save_range_index
+from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep_progress import KeptRows
 from lakesweep.domain.commits import BranchId, MetaRangeId
 from lakesweep.domain.verdicts import Source, Tally, Verdict
 from lakesweep.formats.metaranges import RangeInfo
+from lakesweep.storage import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Reverified(Authorised):
 
 
 def verify_plan(
-    context: RunContext,
+    repository: LakeFSRepository,
+    resources: Resources,
     plan: Plan,
     marks: Sequence[str],
     *,
@@ -61,96 +63,87 @@ def verify_plan(
     The first round judges the mark's files by all that is live. A later one judges what `before`, the round before it,
     has authorised: no range that was live then holds any of it, so only ranges that are new among the live ones can.
     """
-    context.engine.begin()
-    refuse_shared_namespace(context)
-    with context.phases.phase("canaries") as step:
-        heads = context.client.branches(context.name)
+    store, phases, clock = resources.store, resources.phases, resources.clock
+    resources.engine.begin()
+    refuse_shared_namespace(repository, resources.target, resources.margins.clock_skew)
+    with phases.phase("canaries") as step:
+        heads = repository.client.branches(repository.name)
         read_before = before.live if before is not None else None
-        canaries = take_canaries(context, read_before)
+        canaries = take_canaries(repository, clock(), read_before)
         step.items = len(canaries)
-    live = read_live(context, Roots(plan.keep_refs, plan.keep_tags), context.clock(), read_before)
-    refuse_unread_heads(context, heads, live)
+    roots = Roots(plan.keep_refs, plan.keep_tags)
+    live = read_live(repository, resources, roots, clock(), read_before)
+    refuse_unread_heads(repository, heads, live)
     new = live.since(read_before) if read_before is not None else live
     folder = RunFolder(plan.run_id).verdicts
     references: list[Reference] = new.references(
-        load_range_index(context.store),
-        expired_are_live=plan.what == What.UNCOMMITTED,
-        with_expired=True,
+        expired_are_live=plan.what == What.UNCOMMITTED, with_expired=True
     )
-    is_judged = _JudgedBefore(context, live.refs, read_before)
-    references += event_files(context.store, plan.run_id)
-    with context.phases.phase("judge") as step:
+    is_judged = _judged_before(store, live, read_before)
+    references += event_files(store, plan.run_id)
+    with phases.phase("judge") as step:
         judged = judge_candidates(
-            context,
+            resources,
+            new,
             references,
             planned_parts(before.parts)
             if before is not None
             else [CandidatePart(key, Source.PLANNED) for key in marks],
+            before.tally.objects if before is not None else plan.garbage.objects,
             replace(
-                address_judge(context.target, folder, plan.cutoff),
+                address_judge(resources.target, folder, plan.cutoff),
                 trust_dates=trust_dates,
                 trust_reasons=before is not None,
                 keep_live_rows=True,
                 rows=AddressRows(root_names=before is not None and before.root_names),
             ),
-            judged_canaries(context, canaries, is_judged),
-            live.staged,
-            expected_references=new.committed_entries + (live.staged.rows_promised or 100_000),
-            expected_candidates=before.tally.objects if before else plan.garbage.objects,
-            cache_folder=RANGE_CACHE,
+            judged_canaries(repository, canaries, is_judged),
         )
         step.handled(sum(judged.tallies.values(), Tally()))
     # The server's list of a mark stays, for the next run to build on; that of a re-verification has served.
-    context.store.delete_many(live.staged.files)
-    save_range_index(
-        context.store, live.staged.run_id, {r: pack for r, (pack, _) in judged.packs.items()}
-    )
-    with context.phases.phase("verify") as step:
-        dated = ask_ages(context, judged.undated, plan.cutoff, folder)
+    store.delete_many(live.staged.files)
+    with phases.phase("verify") as step:
+        dated = dating.ask_ages(resources, judged.undated, plan.cutoff, folder)
         searched = before.searched if before is not None else SearchedRanges()
-        reuploads = find_reuploads(context, live, judged.suspects | dated.suspects, searched)
-        split = split_garbage(context, reuploads, [*judged.garbage, *dated.old], folder)
+        suspects = judged.suspects | dated.suspects
+        reuploads = find_reuploads(repository, resources, live, suspects, searched)
+        split = split_garbage(resources, reuploads, [*judged.garbage, *dated.old], folder)
         step.items = len(canaries)
     return Reverified(
         live=live,
         parts=split.garbage,
         done=judged.tallies[Verdict.GONE],
         kept=KeptRows(
-            revived=judged.tallies[Verdict.LIVE] + tally_of(split.read),
-            revived_parts=(*judged.kept, *split.read),
+            revived=judged.tallies[Verdict.LIVE] + tally_of(split.live),
+            revived_parts=(*judged.kept, *split.live),
             undecided_parts=tuple(split.undecided),
             reasons=split.reasons if split.undecided else (),
             refused=judged.tallies[Verdict.PROTECTED]
             + judged.tallies[Verdict.YOUNG]
-            + dated.tallies[dating.YOUNG],
+            + dated.tally(dating.YOUNG),
         ),
-        root_names=judged.root_names or (before is not None and before.root_names),
+        root_names=has_root_names(judged) or (before is not None and before.root_names),
         searched=searched,
         absent=dated.parts[dating.ABSENT],
     )
 
 
-class _JudgedBefore:
+def _judged_before(store: ObjectStore, live: LiveRead, before: LiveRead | None) -> IsJudged:
     """Tells whether the range that holds a path at the head of a branch was judged by an earlier round."""
+    refs = live.refs
+    metaranges = {head.id: refs.graph[head.commit_id].meta_range_id for head in refs.heads}
+    read: dict[MetaRangeId, list[RangeInfo]] = {}
 
-    def __init__(self, context: RunContext, refs: RepositoryRefs, before: LiveRead | None) -> None:
-        self._context = context
-        self._metaranges = {
-            head.id: refs.graph[head.commit_id].meta_range_id for head in refs.heads
-        }
-        self._before = before
-        self._read: dict[MetaRangeId, list[RangeInfo]] = {}
-
-    def __call__(self, branch: BranchId, path: str) -> bool:
-        metarange = self._metaranges.get(branch)
-        if self._before is None or not metarange:
+    def is_judged(branch: BranchId, path: str) -> bool:
+        metarange = metaranges.get(branch)
+        if before is None or not metarange:
             return False
-        if metarange not in self._read:
-            self._read |= ranges_of_commits(self._context.store, [metarange])
-        ranges, key = self._read[metarange], path.encode()
+        if metarange not in read:
+            read.update(ranges_of_commits(store, [metarange]))
+        ranges, key = read[metarange], path.encode()
         at = bisect_left(ranges, key, key=lambda info: info.max_key)
         return (
-            at < len(ranges)
-            and ranges[at].min_key <= key
-            and ranges[at].id in self._before.live_ranges
+            at < len(ranges) and ranges[at].min_key <= key and ranges[at].id in before.live_ranges
         )
+
+    return is_judged

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -21,17 +21,19 @@ from lakesweep.collector.lakefs.fates import FATES_SCHEMA, FateMeeting
 from lakesweep.collector.lakefs.keeping import KeptRanges, Question, keep_ranges
 from lakesweep.collector.lakefs.kept_references import KeptRange, kept_range, read_kept_references
 from lakesweep.collector.lakefs.listed_sizes import Prefixes, list_sizes
+from lakesweep.collector.lakefs.listing import MOST_TASKS
 from lakesweep.collector.lakefs.live import Roots, kept_roots
 from lakesweep.collector.lakefs.mark import reference_time, refuse_blind_listing
-from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, uncommitted_folder
 from lakesweep.collector.lakefs.references import EventFile, RangeReference, Reference, StagedFile
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What, WhatIfRequest
 from lakesweep.collector.lakefs.retention_rules import rules_document
 from lakesweep.collector.lakefs.saved import event_files, load_range_index
 from lakesweep.collector.lakefs.served import note_served, remove_served
 from lakesweep.collector.lakefs.slices import find_slices
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import BranchId, CommitId
 from lakesweep.domain.cutoff import Cutoff, decide_cutoff
@@ -64,17 +66,24 @@ def run_what_if(context: RunContext, request: WhatIfRequest) -> WhatIf:
         UnsafeToSweepError: doubt about what is live, or about a number.
         CatalogDeniedError: there is no right to read all commits.
     """
-    started_at = context.clock()
-    refuse_blind_listing(context, request.what)
-    refuse_shared_namespace(context, claim=False)
-    cutoff = _cutoff(context, request, started_at)
+    repository, resources = context.repository, context.resources
+    started_at, margins = resources.clock(), resources.margins
+    refuse_blind_listing(repository, request.what)
+    refuse_shared_namespace(repository, resources.target, margins.clock_skew, claim=False)
+    cutoff = decide_cutoff(
+        started_at,
+        repository.client.grace_period(),
+        requested_min_age=request.min_age,
+        allow_lower=request.allow_lower_min_age,
+        margins=margins,
+    )
     now = reference_time(request.now, started_at)
-    context.engine.begin()
-    with _staged_list(context) as staged:
-        asked = _read_questions(context, request, now)
-        with context.phases.phase("ranges") as step:
+    resources.engine.begin()
+    with _staged_list(repository, resources) as staged:
+        asked = _read_questions(repository, resources, request, now)
+        with resources.phases.phase("ranges") as step:
             ranges = keep_ranges(
-                context.store,
+                resources.store,
                 asked.refs.graph,
                 asked.questions,
                 asked.owner_of,
@@ -82,14 +91,16 @@ def run_what_if(context: RunContext, request: WhatIfRequest) -> WhatIf:
             )
             step.items = len(ranges.always) + len(ranges.dated)
             step.said = f"{len(ranges.always)} kept for ever, {len(ranges.dated)} for some days"
-        with context.phases.phase("judge") as step:
-            sums = _meet(context, request, staged, ranges, cutoff, now)
+        with resources.phases.phase("judge") as step:
+            sums = _meet(resources, request, staged, ranges, cutoff, now)
             step.items = sums.listed.objects
             step.said = f"{sums.listed}"
-    result = _result(context, request, asked, sums, started_at, now, cutoff)
+    result = _result(repository, request, asked, sums, started_at, now, cutoff)
+    seconds = (resources.clock() - started_at).total_seconds()
+    result = replace(result, seconds=seconds)
     if request.save:
         document = json.dumps(result.as_json(), indent=2)
-        context.store.write(LATEST_WHAT_IF, document.encode())
+        resources.store.write(LATEST_WHAT_IF, document.encode())
     return result
 
 
@@ -106,22 +117,12 @@ class _Asked:
     branches: Mapping[int, BranchId]
 
 
-def _cutoff(context: RunContext, request: WhatIfRequest, started_at: datetime) -> Cutoff:
-    return decide_cutoff(
-        started_at,
-        context.client.grace_period(),
-        requested_min_age=request.min_age,
-        allow_lower=request.allow_lower_min_age,
-        margins=context.margins,
-    )
-
-
 @contextmanager
-def _staged_list(context: RunContext) -> Iterator[UncommittedList]:
+def _staged_list(repository: LakeFSRepository, resources: Resources) -> Iterator[UncommittedList]:
     """The server's list of what is staged. What it wrote for us is removed when it has served."""
-    store, name = context.store, context.name
-    with context.phases.phase("uncommitted") as step:
-        staged = prepare_all_pages(context.client, store, name, normaliser_of(context.target))
+    store, client = resources.store, repository.client
+    with resources.phases.phase("uncommitted") as step:
+        staged = prepare_all_pages(client, store, repository.name, repository.addresses)
         step.items = staged.rows_promised or 0
         step.said = f"{staged.pages} pages, {len(staged.files)} files"
     try:
@@ -131,26 +132,26 @@ def _staged_list(context: RunContext) -> Iterator[UncommittedList]:
         remove_served(store)
 
 
-def _read_questions(context: RunContext, request: WhatIfRequest, now: datetime) -> _Asked:
-    with context.phases.phase("commits") as step:
-        refs = read_commit_graph(
-            context.client,
-            context.store,
-            context.name,
-            with_head_moves=context.profile.keeps_head_moves,
-        )
-        note_served(context.store, refs.dump_files, context.clock())
+def _read_questions(
+    repository: LakeFSRepository, resources: Resources, request: WhatIfRequest, now: datetime
+) -> _Asked:
+    client, store, phases = repository.client, resources.store, resources.phases
+    with phases.phase("commits") as step:
+        with_head_moves = repository.profile.keeps_head_moves
+        refs = read_commit_graph(client, store, repository.name, with_head_moves=with_head_moves)
+        note_served(store, refs.dump_files, resources.clock())
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits"
     if not refs.complete:
         raise CatalogDeniedError(
-            f"There is no right to dump the refs of {context.name}, so commits on no branch can't be seen, and nothing "
+            f"There is no right to dump the refs of {repository.name}, so commits on no branch can't be seen, and nothing "
             "expires. Nothing was concluded. Add this statement to one of the user's policies: "
-            f"{right_to_dump(context.name).statement}",
+            f"{right_to_dump(repository.name).statement}",
         )
-    rules = context.client.rules(context.name)
-    kept = [c.id for c in kept_roots(context, refs, Roots(request.keep_refs, request.keep_tags))]
-    default = context.repository.default_branch
+    rules = client.rules(repository.name)
+    roots = Roots(request.keep_refs, request.keep_tags)
+    kept = [commit.id for commit in kept_roots(repository, refs, roots)]
+    default = repository.details.default_branch
     heads = sorted(refs.heads, key=lambda head: (head.id != default, head.id))
     graph, moves = refs.graph, refs.head_moves
     least = least_days(graph, heads, now, moves, kept)
@@ -199,14 +200,14 @@ def _varied_branches(
 
 
 def _meet(
-    context: RunContext,
+    resources: Resources,
     request: WhatIfRequest,
     staged: UncommittedList,
     ranges: KeptRanges,
     cutoff: Cutoff,
     now: datetime,
 ) -> FateSums:
-    store, engine, target = context.store, context.engine, context.target
+    store, engine, target = resources.store, resources.engine, resources.target
     packs = load_range_index(store, may_remove=False)
     since = event_order(cutoff.at)
     is_committed = request.what is What.COMMITTED
@@ -222,13 +223,12 @@ def _meet(
     ]
     slices = find_slices(store)
     prefixes = slices.prefixes()
-    most = context.parallelism.list_tasks
-    tasks = tasks_for(len(prefixes), engine.slots, at_most=most, per_task=8, waves=4)
+    tasks = tasks_for(len(prefixes), engine.slots, at_most=MOST_TASKS, per_task=8, waves=4)
     listed = [Prefixes(number, tuple(prefixes[number::tasks])) for number in range(tasks)]
     left = ReferenceSide(
         references,
         lambda partitions: partial(read_kept_references, target, partitions, request.depth),
-        context.parallelism.range_tasks,
+        resources.most_readers,
         [_entries(item) for item in references],
         [getattr(item, "pack", "") for item in references],
         _COST_OF_A_FILE,
@@ -237,7 +237,7 @@ def _meet(
     partitions = max(
         math.ceil(objects / _ROWS_PER_PARTITION), min(engine.slots, 1 + objects // 100_000)
     )
-    partitions = min(partitions, max(context.parallelism.partitions, 1))
+    partitions = min(partitions, max(resources.most_tasks, 1))
     met = engine.meet(
         left.scatter(engine.slots, partitions),
         Scatter(listed, partial(list_sizes, target, partitions), CELL_SCHEMA, tasks),
@@ -246,7 +246,7 @@ def _meet(
         partitions,
     )
     questions = ranges.classes.table.shape[1] - 1
-    return add_up_fates(met, references, listed, staged, context.name, questions)
+    return add_up_fates(met, references, listed, staged, resources.name, questions)
 
 
 def _entries(item: Reference | KeptRange) -> int:
@@ -259,7 +259,7 @@ def _entries(item: Reference | KeptRange) -> int:
 
 
 def _result(
-    context: RunContext,
+    repository: LakeFSRepository,
     request: WhatIfRequest,
     asked: _Asked,
     sums: FateSums,
@@ -277,14 +277,14 @@ def _result(
     if not goes_always:
         kept["in no commit"] = sums.unreferenced
     notes = []
-    if not context.profile.is_embedded:
+    if not repository.profile.is_embedded:
         notes.append(
             "a mark may keep a little more: it also asks this server for its own list of retained commits, and "
             "looks for staged re-uploads"
         )
     return WhatIf(
         catalog="lakefs",
-        name=context.name,
+        name=repository.name,
         what=request.what.value,
         asked_at=started_at,
         now=now,
@@ -309,7 +309,7 @@ def _result(
         ),
         price=request.price,
         depth=request.depth,
-        seconds=(context.clock() - started_at).total_seconds(),
+        seconds=0.0,
         notes=tuple(notes),
     )
 

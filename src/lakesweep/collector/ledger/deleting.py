@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -109,6 +109,7 @@ class RowDeleter(Protocol):
     name_column: ClassVar[str]  # names what a row is about
     seconds_per_row: ClassVar[float | None]  # about what a delete costs on one core
 
+    @abstractmethod
     def why_not(self, name: str) -> str:
         """Why an object of this name must not be touched, whatever a plan says; empty where it may be."""
 
@@ -124,16 +125,12 @@ class RowDeleter(Protocol):
         """
 
 
-class KeyDeletion(ABC):
+class KeyDeletion(RowDeleter, Protocol):
     """Deletes objects by their keys in the store of our own folder. A catalog says which names it may touch."""
 
     name_column: ClassVar[str] = "address"
     seconds_per_row: ClassVar[float | None] = None
     __slots__ = ()
-
-    @abstractmethod
-    def why_not(self, name: str) -> str:
-        """Why an object of this name must not be touched, whatever a plan says; empty where it may be."""
 
     def read(self, data: bytes, key: str) -> pa.Table:
         """The rows of a part of a mark."""

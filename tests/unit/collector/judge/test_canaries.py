@@ -32,7 +32,7 @@ def judged(live: Sequence[str], taken: Sequence[str], sent: Sequence[str], read:
 
     judge_all(
         InProcessEngine(),
-        ReferenceSide(items, lambda n: partial(read_references, target, n, ""), 2),
+        ReferenceSide(items, lambda n: partial(read_references, target, n), 2),
         CandidateSide([], lambda n: partial(read_candidates, target, n), 0, 1),
         address_judge(target, "verdicts/", datetime(2026, 1, 1, tzinfo=UTC)),
         Canaries(taken, error),

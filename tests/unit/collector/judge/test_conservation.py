@@ -61,7 +61,7 @@ def judged_on(engine: InProcessEngine) -> None:
     candidates = listed_parts(writer.close())
     judge = address_judge(target, "verdicts/", datetime(2026, 1, 1, tzinfo=UTC))
     met = engine.meet(
-        Scatter(references, partial(read_references, target, PARTITIONS, ""), CELL_SCHEMA, 1),
+        Scatter(references, partial(read_references, target, PARTITIONS), CELL_SCHEMA, 1),
         Scatter(candidates, partial(read_candidates, target, PARTITIONS), CELL_SCHEMA, 1),
         judge,
         MET_SCHEMA,

@@ -47,9 +47,9 @@ def test_a_path_is_told_from_an_id() -> None:
 @pytest.mark.parametrize("ending", ["", "/"])
 def test_a_folder_may_be_named_relatively_or_in_full(context: RunContext, ending: str) -> None:
     """With or without its last slash."""
-    assert folder_of(context, FOLDER.rstrip("/") + ending) == FOLDER
-    full = f"{context.target.namespace.uri}/{FOLDER.rstrip('/')}{ending}"
-    assert folder_of(context, full) == FOLDER
+    assert folder_of(context.resources.target, "repo", FOLDER.rstrip("/") + ending) == FOLDER
+    full = f"{context.resources.target.namespace.uri}/{FOLDER.rstrip('/')}{ending}"
+    assert folder_of(context.resources.target, "repo", full) == FOLDER
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_folder_may_be_named_relatively_or_in_full(context: RunContext, ending
 def test_a_folder_elsewhere_is_refused(context: RunContext, path: str) -> None:
     """Marks lie below `_lakefs/retention/gc/` of the repository itself."""
     with pytest.raises(ConfigError) as error:
-        folder_of(context, path)
+        folder_of(context.resources.target, "repo", path)
     assert error.value.kind == "bad-mark-path"
 
 
@@ -68,7 +68,7 @@ def test_only_addresses_are_believed(context: RunContext) -> None:
     write(context, f"{FOLDER}part-0.snappy.parquet", address=["data/a/b"], last_modified=[old])
     write(context, f"{FOLDER}part-1.snappy.parquet", address=["data/a/c"])
     context.store.write(f"{FOLDER}_SUCCESS", b"")
-    plan = adopt_mark(context, FOLDER, CUTOFF)
+    plan = adopt_mark(context.store, "repo", FOLDER, CUTOFF, context.resources.clock())
     assert plan.mark_id == adopted_id(FOLDER)
     assert plan.cutoff == CUTOFF.at
     assert plan.garbage.objects == 2
@@ -84,24 +84,24 @@ def test_only_addresses_are_believed(context: RunContext) -> None:
 def test_a_mark_of_ours_is_known_by_its_path(context: RunContext) -> None:
     """And one of an older client, in a folder of the same name, is not taken for ours."""
     write(context, f"{FOLDER}part-0.parquet", address=["data/a/b"])
-    plan = adopt_mark(context, FOLDER, CUTOFF)
+    plan = adopt_mark(context.store, "repo", FOLDER, CUTOFF, context.resources.clock())
     own = f"_lakefs/retention/gc/addresses/mark_id={plan.mark_id}/"
-    assert own_mark(context, own) == plan.mark_id
-    assert own_mark(context, FOLDER) is None
-    assert own_mark(context, "_lakefs/retention/gc/addresses/mark_id=theirs/") is None
+    assert own_mark(context.store, own) == plan.mark_id
+    assert own_mark(context.store, FOLDER) is None
+    assert own_mark(context.store, "_lakefs/retention/gc/addresses/mark_id=theirs/") is None
 
 
 def test_an_empty_folder_is_wrong_use(context: RunContext) -> None:
     """A mistyped path is not an empty mark."""
     with pytest.raises(ConfigError, match="no Parquet file"):
-        adopt_mark(context, FOLDER, CUTOFF)
+        adopt_mark(context.store, "repo", FOLDER, CUTOFF, context.resources.clock())
 
 
 def test_a_file_without_addresses_is_refused(context: RunContext) -> None:
     """It is no mark."""
     write(context, f"{FOLDER}part-0.parquet", physical=["data/a/b"])
     with pytest.raises(FormatError, match="address"):
-        adopt_mark(context, FOLDER, CUTOFF)
+        adopt_mark(context.store, "repo", FOLDER, CUTOFF, context.resources.clock())
 
 
 @pytest.mark.parametrize("name", ["run_id=abc", "run_id=" + "x" * 300, "run id=ä/ö"])

@@ -10,7 +10,7 @@ import pytest
 
 from lakesweep.collector.copies.copier import CopyChunk, CopyRoad, copy_chunks
 from lakesweep.collector.judge.references import RESTORED
-from lakesweep.collector.lakefs.backup_restore import CopyRun, list_parts, restore, run_listed
+from lakesweep.collector.lakefs.backup_restore import CopyRun, list_parts, run_copy, run_listed
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.lakefs.paths import OWN
@@ -211,9 +211,9 @@ def test_an_object_that_the_mark_does_not_name_is_refused(place: Place) -> None:
 
 def _restore(place: Place, addresses: list[str]) -> RunRecord:
     parts = list_parts(place.lists.open(), "")
-    run = CopyRun("repo", place.namespace, place.outside, place.lists, parts, mark="m")
+    run = CopyRun("repo", place.outside, place.lists, parts, mark="m")
     resources = Resources(place.namespace, InProcessEngine(), Phases("repo"), utc_now)
-    return restore(resources, run, addresses)
+    return run_copy(resources, run, RESTORE, addresses)
 
 
 def test_a_task_may_run_twice_into_a_place_that_was_empty(place: Place) -> None:
@@ -275,4 +275,4 @@ def test_one_slow_object_does_not_hold_up_the_next_chunk(
     chunks = [CopyChunk("part-0.parquet", start, 1) for start in range(2)]
     counts = pa.Table.from_batches(copy_chunks(road, iter(chunks)))
     assert counts.column("outcome").to_pylist() == ["copied", "copied"]
-    assert counts.column("chunk").to_pylist() == [chunk.name for chunk in chunks]
+    assert counts.column("example").to_pylist() == [address(1), address(2)]

@@ -43,6 +43,6 @@ def test_only_what_was_written_before_the_cutoff_is_old(
     row = {"address": ADDRESS, "size_bytes": 5, "last_modified": None, "reason": reason}
     target.open().write("part", write_mark(pa.Table.from_pylist([row], schema=MARK_SCHEMA)))
     (batch,) = date_parts(target, "verdicts/", CUTOFF, iter(["part"]))
-    (verdict,) = [row["verdict"] for row in batch.to_pylist() if row["objects"]]
+    (verdict,) = [row["outcome"] for row in batch.to_pylist() if row["objects"]]
     old = dating.EXPIRED if reason == "expired" else dating.OLD
     assert verdict == (dating.YOUNG if is_young else old)

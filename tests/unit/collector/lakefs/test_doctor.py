@@ -57,7 +57,9 @@ class Clinic:
         context = self.context()
         kept = finality.get("kept", Kept.NOT_KEPT)
         probe = StoreProbe(store or context.store, lambda _: Finality(kept, "as told"))
-        return {check.name: check for check in examine(context, probe)}
+        return {
+            check.name: check for check in examine(context.repository, context.resources, probe)
+        }
 
     def _repositories(self, request: httpx.Request) -> httpx.Response:
         names = {"repo": self.namespace, **self.neighbours}
@@ -185,9 +187,10 @@ def test_no_rules_is_worth_a_word(clinic: Clinic) -> None:
 def test_a_real_server_on_local_files_is_told_apart(clinic: Clinic) -> None:
     """Its uncommitted list is not whole."""
     context = clinic.context()
-    profile = dataclasses.replace(context.profile, blockstore_type="local")
+    profile = dataclasses.replace(context.repository.profile, blockstore_type="local")
+    repository = dataclasses.replace(context.repository, profile=profile)
     probe = StoreProbe(context.store, lambda _: Finality(Kept.NOT_KEPT, ""))
-    first = next(iter(examine(dataclasses.replace(context, profile=profile), probe)))
+    first = next(iter(examine(repository, context.resources, probe)))
     assert first.verdict is CheckResult.WARNING
     assert "--what committed" in first.advice
 
@@ -203,7 +206,8 @@ def test_a_sweep_that_did_not_end_is_told(clinic: Clinic) -> None:
 
 def test_checks_are_given_as_they_are_made(clinic: Clinic) -> None:
     """A person watches them come: the store is tried before the server is asked for more."""
-    checks = examine(clinic.context())
+    context = clinic.context()
+    checks = examine(context.repository, context.resources)
     assert next(checks).name == "server"
     asked = len(clinic.server.requests)
     assert [next(checks).name for _ in range(3)] == ["list", "write", "read"]
@@ -236,8 +240,9 @@ def test_spark_that_does_not_start_is_a_finding(clinic: Clinic) -> None:
     def no_java() -> Engine:
         raise ConfigError("There is no Java here.", kind="no-java")
 
-    context = dataclasses.replace(clinic.context(), engine=LateEngine(no_java))
-    checks = {check.name: check for check in examine(context)}
+    context = clinic.context()
+    resources = dataclasses.replace(context.resources, engine=LateEngine(no_java))
+    checks = {check.name: check for check in examine(context.repository, resources)}
     assert (checks["spark"].verdict, checks["spark"].found) == (
         CheckResult.WRONG,
         "There is no Java here.",
