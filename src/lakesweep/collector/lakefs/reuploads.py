@@ -48,7 +48,6 @@ from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
 from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
-from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +66,6 @@ class _Span:
     last: str
     entries: int
     sizes: Sizes
-
-
-# Spans to look up, and sizes that some path of no text stands for, which no request can carry.
-_LookedFor = tuple[list[_Span], Sizes]
 
 
 @dataclass(slots=True)
@@ -102,12 +97,12 @@ def find_reuploads(
     if not len(sizes):
         return Reuploads()
     given_up: dict[str, Sizes] = {}
-    branches = _branches_by_range(resources.store, live, searched)
-    looked_for = _affordable_spans(resources, branches, sizes, searched)
+    search = _RangeSearch(resources, live, searched)
+    looked_for = search.affordable_spans(sizes)
     if looked_for is None:
-        crowded = _crowded_sizes(resources, branches, sizes)
+        crowded = search.crowded_sizes(sizes)
         given_up[f"looking up paths of {_named(crowded)} would take too many requests"] = crowded
-        looked_for = _affordable_spans(resources, branches, sizes - crowded, searched)
+        looked_for = search.affordable_spans(sizes - crowded)
     if looked_for is None:
         return Reuploads(undecided=sizes, reasons=("looking them up would take too many requests",))
     spans, unaskable = looked_for
@@ -232,100 +227,87 @@ def split_garbage(
     return Settled(parts[GARBAGE], parts[READ], parts[UNDECIDED], found.reasons)
 
 
-def _branches_by_range(
-    store: ObjectStore, live: LiveRead, searched: SearchedRanges
-) -> dict[RangeId, list[BranchId]]:
-    heads: dict[MetaRangeId, list[BranchId]] = {}
-    for head in live.refs.heads:
-        heads.setdefault(live.refs.graph[head.commit_id].meta_range_id, []).append(head.id)
-    unread = [m for m in heads if m and m not in searched.of_metaranges]
-    for metarange, ranges in ranges_of_commits(store, unread):
-        searched.of_metaranges[metarange] = [info.id for info in ranges]
-    branches: dict[RangeId, list[BranchId]] = {}
-    for metarange, names in heads.items():
-        for range_id in searched.of_metaranges.get(metarange, ()):
-            branches.setdefault(range_id, []).extend(names)
-    return branches
+class _RangeSearch:
+    """Looks in the ranges at the heads of branches for entries of given sizes."""
 
+    def __init__(self, resources: Resources, live: LiveRead, searched: SearchedRanges) -> None:
+        self._resources, self._searched = resources, searched
+        heads: dict[MetaRangeId, list[BranchId]] = {}
+        for head in live.refs.heads:
+            heads.setdefault(live.refs.graph[head.commit_id].meta_range_id, []).append(head.id)
+        unread = [m for m in heads if m and m not in searched.of_metaranges]
+        for metarange, ranges in ranges_of_commits(resources.store, unread):
+            searched.of_metaranges[metarange] = [info.id for info in ranges]
+        self._branches: dict[RangeId, list[BranchId]] = {}
+        for metarange, names in heads.items():
+            for range_id in searched.of_metaranges.get(metarange, ()):
+                self._branches.setdefault(range_id, []).extend(names)
 
-def _affordable_spans(
-    resources: Resources,
-    branches: dict[RangeId, list[BranchId]],
-    sizes: Sizes,
-    searched: SearchedRanges,
-) -> _LookedFor | None:
-    """Where entries of these sizes lie on which branch; None where looking there takes too many requests."""
-    tries: list[tuple[int, dict[RangeId, list[_Row]]]] = [(NEAR, {}), (FAR, {})]
-    if searched.spans and not len(sizes - searched.sizes):
-        tries.insert(0, (searched.gap, searched.spans))
-    for gap, known in tries:
-        spans = _search(resources, branches, sizes, gap, known)
-        if spans is None:
-            continue
-        found, unaskable = _spans_on_branches(branches, sizes, spans)
-        if sum(requests_in(span.entries) for span in found) <= MOST_REQUESTS:
-            searched.sizes, searched.gap, searched.spans = sizes, gap, spans
-            return found, unaskable
-    return None
+    def affordable_spans(self, sizes: Sizes) -> tuple[list[_Span], Sizes] | None:
+        """Where entries of these sizes lie on which branch; None where looking there takes too many requests.
 
-
-def _search(
-    resources: Resources,
-    branches: dict[RangeId, list[BranchId]],
-    sizes: Sizes,
-    gap: int,
-    known: dict[RangeId, list[_Row]],
-) -> dict[RangeId, list[_Row]] | None:
-    """The spans of each range, read where they are not known; None where they are too many."""
-    spans = {range_id: known.get(range_id, []) for range_id in branches}
-    unread = {r: on_branches for r, on_branches in branches.items() if r not in known}
-    if not unread:
-        return spans
-    work = partial(find_spans, resources.target, sizes, gap)
-    rows = _read_ranges(resources, list(unread), work, SPANS_SCHEMA)
-    if any(row["are_too_many"] for row in rows):
-        return None
-    for row in rows:
-        spans[RangeId(row["range_id"])].append(row)
-    return spans
-
-
-def _spans_on_branches(
-    branches: dict[RangeId, list[BranchId]], sizes: Sizes, spans: dict[RangeId, list[_Row]]
-) -> _LookedFor:
-    found: list[_Span] = []
-    unaskable = Sizes()
-    for range_id, rows in spans.items():
-        for row in rows:
-            of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
-            if not sizes.matches(of_span.values).any():
-                continue  # an earlier round asked for more sizes
-            if row["first"] is None:
-                unaskable |= of_span
+        With the spans come sizes that some path of no text stands for, which no request can carry.
+        """
+        searched = self._searched
+        tries: list[tuple[int, dict[RangeId, list[_Row]]]] = [(NEAR, {}), (FAR, {})]
+        if searched.spans and not len(sizes - searched.sizes):
+            tries.insert(0, (searched.gap, searched.spans))
+        for gap, known in tries:
+            spans = self._search(sizes, gap, known)
+            if spans is None:
                 continue
-            place = row["first"], row["last"], row["entries"], of_span
-            found += [_Span(branch, *place) for branch in branches[range_id]]
-    return found, unaskable
+            found, unaskable = self._on_branches(sizes, spans)
+            if sum(requests_in(span.entries) for span in found) <= MOST_REQUESTS:
+                searched.sizes, searched.gap, searched.spans = sizes, gap, spans
+                return found, unaskable
+        return None
 
+    def crowded_sizes(self, sizes: Sizes) -> Sizes:
+        """Sizes that so many entries of so many branches have that the others can be looked up without them only."""
+        ranges = [(range_id, len(names)) for range_id, names in self._branches.items()]
+        work = partial(count_requests, self._resources.target, sizes, FAR)
+        costs = SizeCosts.sum(
+            (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
+            for row in self._read(ranges, work, COSTS_SCHEMA)
+        )
+        return costs.beyond(MOST_REQUESTS)
 
-def _crowded_sizes(
-    resources: Resources, branches: dict[RangeId, list[BranchId]], sizes: Sizes
-) -> Sizes:
-    """Sizes that so many entries of so many branches have that the others can be looked up without them only."""
-    ranges = [(range_id, len(of_range)) for range_id, of_range in branches.items()]
-    work = partial(count_requests, resources.target, sizes, FAR)
-    rows = _read_ranges(resources, ranges, work, COSTS_SCHEMA)
-    costs = SizeCosts.sum(
-        (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
-        for row in rows
-    )
-    return costs.beyond(MOST_REQUESTS)
+    def _search(
+        self, sizes: Sizes, gap: int, known: dict[RangeId, list[_Row]]
+    ) -> dict[RangeId, list[_Row]] | None:
+        """The spans of each range, read where they are not known; None where they are too many."""
+        spans = {range_id: known.get(range_id, []) for range_id in self._branches}
+        unread = [range_id for range_id in self._branches if range_id not in known]
+        if not unread:
+            return spans
+        rows = self._read(
+            unread, partial(find_spans, self._resources.target, sizes, gap), SPANS_SCHEMA
+        )
+        if any(row["are_too_many"] for row in rows):
+            return None
+        for row in rows:
+            spans[RangeId(row["range_id"])].append(row)
+        return spans
 
+    def _on_branches(
+        self, sizes: Sizes, spans: dict[RangeId, list[_Row]]
+    ) -> tuple[list[_Span], Sizes]:
+        found: list[_Span] = []
+        unaskable = Sizes()
+        for range_id, rows in spans.items():
+            for row in rows:
+                of_span = Sizes(np.frombuffer(row["sizes"], np.int64))
+                if not sizes.matches(of_span.values).any():
+                    continue  # an earlier round asked for more sizes
+                if row["first"] is None:
+                    unaskable |= of_span
+                    continue
+                place = row["first"], row["last"], row["entries"], of_span
+                found += [_Span(branch, *place) for branch in self._branches[range_id]]
+        return found, unaskable
 
-def _read_ranges(
-    resources: Resources, ranges: Sequence[object], work: Work, schema: pa.Schema
-) -> list[_Row]:
-    engine = resources.engine
-    tasks = tasks_for(len(ranges), engine.slots, at_most=resources.most_readers, per_task=4)
-    rows: list[_Row] = engine.collect(Scatter(ranges, work, schema, tasks)).to_pylist()
-    return rows
+    def _read(self, ranges: Sequence[object], work: Work, schema: pa.Schema) -> list[_Row]:
+        engine, most = self._resources.engine, self._resources.most_readers
+        tasks = tasks_for(len(ranges), engine.slots, at_most=most, per_task=4)
+        rows: list[_Row] = engine.collect(Scatter(ranges, work, schema, tasks)).to_pylist()
+        return rows
