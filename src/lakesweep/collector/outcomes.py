@@ -50,10 +50,14 @@ class Outcomes:
         """What tasks told in rows of `OUTCOMES_SCHEMA`."""
         found = cls()
         for row in told:
-            found.tallies[row["outcome"]] += Tally(row["objects"], row["bytes"])
-            found.examples.setdefault(row["outcome"], row["example"])
+            found.add(row["outcome"], Tally(row["objects"], row["bytes"]), row["example"])
             found.parts[row["outcome"]] += parts_told(row["written"])
         return found
+
+    def add(self, outcome: str, tally: Tally, example: str) -> None:
+        """Count more objects of an outcome; the first example stays."""
+        self.tallies[outcome] += tally
+        self.examples.setdefault(outcome, example)
 
     def tally(self, *outcomes: str) -> Tally:
         """Objects and bytes of these outcomes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -39,17 +39,17 @@ PARTS = pa.list_(
 )
 
 
+@dataclass(slots=True)
 class PartWriter:
     """Collects batches of one schema and writes a part whenever enough rows have come together."""
 
-    def __init__(self, store: ObjectStore, folder: str, stem: str, schema: pa.Schema) -> None:
-        self._store = store
-        self._folder = folder
-        self._stem = stem
-        self._schema = schema
-        self._waiting: list[pa.RecordBatch] = []
-        self._rows = 0
-        self.parts: list[Part] = []
+    store: ObjectStore
+    folder: str
+    stem: str
+    schema: pa.Schema
+    parts: list[Part] = field(default_factory=list)
+    _waiting: list[pa.RecordBatch] = field(default_factory=list)
+    _rows: int = 0
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Take these rows; they are durable only after `close`."""
@@ -67,14 +67,14 @@ class PartWriter:
         return self.parts
 
     def _flush(self) -> None:
-        table = pa.Table.from_batches(self._waiting, schema=self._schema)
+        table = pa.Table.from_batches(self._waiting, schema=self.schema)
         sink = pa.BufferOutputStream()
         # Snappy does not notice a flipped bit, and these rows are ages and addresses.
         pq.write_table(
             table, sink, compression="snappy", use_dictionary=False, write_page_checksum=True
         )
-        key = own_name(self._folder, self._stem, ".parquet")
-        self._store.write(key, sink.getvalue().to_pybytes())
+        key = own_name(self.folder, self.stem, ".parquet")
+        self.store.write(key, sink.getvalue().to_pybytes())
         size = sum_of(table, "size_bytes") if "size_bytes" in table.schema.names else 0
         self.parts.append(Part(key, table.num_rows, size))
         self._waiting, self._rows = [], 0

@@ -48,10 +48,6 @@ class SweepProgress(Outcomes):
     not_backed_up: Tally = field(default_factory=Tally)
     parts_not_backed_up: list[Part] = field(default_factory=list)
 
-    def add(self, outcome: str, tally: Tally, example: str) -> None:
-        self.tallies[outcome] += tally
-        self.examples.setdefault(outcome, example)
-
     def leave_without_copy(self, tally: Tally, parts: list[Part], why: str) -> None:
         """Rows stay because their copies could not be made or verified."""
         self.not_backed_up, self.parts_not_backed_up = tally, parts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -31,7 +30,13 @@ from lakesweep.formats.tables import (
     write_uncommitted,
 )
 from lakesweep_testing.scene import AGED, Scene, old_lake
-from lakesweep_testing.trouble import MeddlingTransport, Send, as_a_real_server, route_of
+from lakesweep_testing.trouble import (
+    MeddlingTransport,
+    Send,
+    as_a_real_server,
+    route_of,
+    with_resources,
+)
 
 STAGED = 150
 SAMPLE = 100
@@ -180,7 +185,7 @@ def test_what_lies_behind_all_pages_is_looked_at_in_random_places(
     monkeypatch.setattr(canaries, "_MORE_PAGES", 0)
     monkeypatch.setattr(canaries, "_STAGED", 2 * STAGED)
     # Places follow from the time, so that this test says the same each time.
-    context = replace(big.context(), clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    context = with_resources(big.context(), clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
     seen = {c.path for c in _taken(context) if c.ref == "main"}
     assert any(path > "staged/00040" for path in seen)  # a page holds forty
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc
@@ -15,6 +13,7 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.progress import Display, PhaseProgress, PhaseSnapshot, ProgressSnapshot
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.trouble import with_resources
 
 
 class Kept:
@@ -103,7 +102,7 @@ def test_tasks_elsewhere_report_through_the_runs_own_folder(
         context.resources.phases,
         lambda: FileMailbox(context.resources.target, REPORTS, 0.0),
     )
-    record = run_gc(replace(context, engine=engine), AGED, SweepRequest())
+    record = run_gc(with_resources(context, engine=engine), AGED, SweepRequest())
     assert told["list"].items == record.objects["listed"]
     assert told["delete"].items == record.objects["deleted"]
     assert [key for key in scene.present_keys() if key.startswith(REPORTS)] == []

@@ -100,33 +100,28 @@ def _in_turn(
     return (done for _, done in ordered_parallel(step, batches, at_a_time))
 
 
+@dataclass(frozen=True, slots=True)
 class _Copier:
     """Copies objects under the same address, unless the same content is there already."""
 
-    def __init__(
-        self,
-        road: CopyRoad,
-        source: ObjectStore,
-        target: ObjectStore,
-        copiers: Crew,
-        askers: Crew,
-    ) -> None:
-        self._source, self._target = source, target
-        self._copiers, self._askers = copiers, askers
-        self._why_not, self._is_target_empty = road.why_not, road.is_target_empty
+    road: CopyRoad
+    source: ObjectStore
+    target: ObjectStore
+    copiers: Crew
+    askers: Crew
 
     def look_up(self, batch: _Batch) -> _Batch:
         """What there is to copy, and what is at its place already."""
         outcomes: dict[str, Outcome] = {}
         sane = []
         for address in batch.addresses:
-            why_not = self._why_not(address)
+            why_not = self.road.why_not(address)
             if why_not:
                 outcomes[address] = PROTECTED, why_not
             else:
                 sane.append(address)
         originals: list[ObjectInfo] = []
-        known = look_up(self._source, sane, self._askers, trust_absence=False)
+        known = look_up(self.source, sane, self.askers, trust_absence=False)
         for address, original in known.items():
             if isinstance(original, ObjectInfo):
                 originals.append(original)
@@ -137,13 +132,13 @@ class _Copier:
         keys = [original.key for original in originals]
         before: dict[str, Known] = dict.fromkeys(keys)
         # Another attempt of this task may have been here; to copy again what it copied does no harm.
-        if not self._is_target_empty:
-            before = look_up(self._target, keys, self._askers, trust_absence=True)
+        if not self.road.is_target_empty:
+            before = look_up(self.target, keys, self.askers, trust_absence=True)
         return replace(batch, outcomes=outcomes, originals=originals, before=before)
 
     def copy(self, batch: _Batch) -> _Batch:
         """What could be copied is left to verify."""
-        tried = self._copiers.each(lambda o: self._tried(o, batch.before[o.key]), batch.originals)
+        tried = self.copiers.each(lambda o: self._tried(o, batch.before[o.key]), batch.originals)
         outcomes = dict(zip((o.key for o in batch.originals), tried, strict=True))
         copied = [o for o in batch.originals if outcomes[o.key] == (COPIED, "")]
         return replace(batch, outcomes=batch.outcomes | outcomes, originals=copied)
@@ -151,8 +146,8 @@ class _Copier:
     def verify(self, batch: _Batch) -> _Batch:
         """The store is asked again what it has now: that it answered a copy with a success is not enough."""
         keys = [original.key for original in batch.originals]
-        after = look_up(self._target, keys, self._askers, trust_absence=False)
-        verified = self._askers.each(lambda o: self._verified(o, after[o.key]), batch.originals)
+        after = look_up(self.target, keys, self.askers, trust_absence=False)
+        verified = self.askers.each(lambda o: self._verified(o, after[o.key]), batch.originals)
         outcomes = dict(zip(keys, verified, strict=True))
         return replace(batch, outcomes=batch.outcomes | outcomes, originals=())
 
@@ -162,16 +157,16 @@ class _Copier:
             if isinstance(before, StorageError):
                 return FAILED, before.message
             if before is not None:
-                if _is_same(self._source, original, self._target, before):
+                if _is_same(self.source, original, self.target, before):
                     return ALREADY_THERE, ""
                 # Addresses are never written twice, so other content under this name is not ours to replace.
                 return FAILED, "other content is there under this address"
         except StorageError as error:
             return FAILED, error.message
         try:
-            self._target.copy_from(self._source, original.key, original.key)
+            self.target.copy_from(self.source, original.key, original.key)
         except StorageError as error:
-            _remove_if_bad(self._source, original, self._target)
+            _remove_if_bad(self.source, original, self.target)
             return FAILED, error.message
         return COPIED, ""
 
@@ -182,11 +177,11 @@ class _Copier:
                 why = copy.message
             elif copy is None:
                 why = "the copy is not there"
-            elif _is_same(self._source, original, self._target, copy):
+            elif _is_same(self.source, original, self.target, copy):
                 return COPIED, ""
         except StorageError as error:
             why = error.message
-        _remove_if_bad(self._source, original, self._target)
+        _remove_if_bad(self.source, original, self.target)
         return FAILED, why
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from lakesweep.collector.lakefs.marks import mark_is_finished, save_plan, write_mark
+from lakesweep.collector.lakefs.marks import mark_files, mark_is_finished, save_plan, write_mark
 from lakesweep.collector.lakefs.paths import GC, RunFolder, mark_folder
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.parts import PartWriter, tally_of
@@ -73,16 +73,14 @@ def adopt_mark(
     mark_id = adopted_id(folder)
     run_id = RunId(mark_id)
     writer = PartWriter(store, RunFolder(run_id).verdicts, "adopted", MARK_SCHEMA)
-    found = False
-    for key in store.keys(folder):
-        if key.endswith(".parquet"):
-            found = True
-            writer.add(_addresses_only(read_mark(store.read(key))))
-    if not found:
+    files = mark_files(store, folder)
+    if not files:
         raise ConfigError(
             f"There is no mark in {folder} of {repository}: it holds no Parquet file. Nothing was deleted.",
             kind="no-mark",
         )
+    for key in files:
+        writer.add(_addresses_only(read_mark(store.read(key))))
     parts = writer.close()
     garbage = Tally(tally_of(parts).objects, 0)
     plan = Plan(

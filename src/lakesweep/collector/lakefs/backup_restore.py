@@ -19,7 +19,7 @@ from lakesweep.collector.judge.references import event_order
 from lakesweep.collector.lakefs.collect import find_plan, leased_run
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
-from lakesweep.collector.lakefs.marks import is_untouched
+from lakesweep.collector.lakefs.marks import is_untouched, mark_files
 from lakesweep.collector.lakefs.paths import OWN, RunFolder, events_folder, mark_folder
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import Part, PartWriter, sum_of, tally_of
@@ -235,8 +235,7 @@ def _planned_parts(store: ObjectStore, plan: Plan) -> list[Part]:
 def list_parts(store: ObjectStore, folder: str) -> list[Part]:
     """The Parquet files of a list of addresses, with what they hold."""
     parts = []
-    for key in store.keys(folder):
-        if key.endswith(".parquet"):
-            rows = read_mark(store.read(key))
-            parts.append(Part(key, rows.num_rows, sum_of(rows, "size_bytes")))
+    for key in mark_files(store, folder):
+        rows = read_mark(store.read(key))
+        parts.append(Part(key, rows.num_rows, sum_of(rows, "size_bytes")))
     return parts

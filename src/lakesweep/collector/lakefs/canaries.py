@@ -138,21 +138,19 @@ def refuse_unread_heads(
         )
 
 
+@dataclass(frozen=True, slots=True)
 class _Sampler:
     """Takes entries of a repository's branches at random places, by many requests at a time."""
 
-    def __init__(
-        self, repository: LakeFSRepository, chance: Random, pool: ThreadPoolExecutor
-    ) -> None:
-        self._repository = repository
-        self._chance = chance
-        self._pool = pool
+    repository: LakeFSRepository
+    chance: Random
+    pool: ThreadPoolExecutor
 
     def take_staged(self, branches: Sequence[BranchHead]) -> list[Canary]:
         budget = min(_STAGED, _CANARIES)
-        chosen = [head.id for head in self._chance.sample(branches, min(len(branches), budget))]
-        picked = _pick(self._staged_paths(chosen), budget, self._chance)
-        found = self._pool.map(lambda item: _look_up(self._repository, *item), picked)
+        chosen = [head.id for head in self.chance.sample(branches, min(len(branches), budget))]
+        picked = _pick(self._staged_paths(chosen), budget, self.chance)
+        found = self.pool.map(lambda item: _look_up(self.repository, *item), picked)
         return [canary for canary in found if canary is not None]
 
     def _staged_paths(self, branches: Sequence[BranchId]) -> dict[BranchId, list[str]]:
@@ -163,7 +161,7 @@ class _Sampler:
 
         def read(where: dict[BranchId, str]) -> dict[BranchId, str]:
             """One more page of each; where those go on that have more."""
-            pages = self._pool.map(lambda item: self._staged_page(*item), where.items())
+            pages = self.pool.map(lambda item: self._staged_page(*item), where.items())
             more: dict[BranchId, str] = {}
             for branch, (paths, following) in zip(where, pages, strict=True):
                 seen[branch] += paths
@@ -175,13 +173,13 @@ class _Sampler:
             pages_left -= len(offsets)
             offsets = read(offsets)
         for _ in range(_JUMPS if offsets else 0):
-            branch = self._chance.choice(list(offsets))
-            read({branch: _place_behind(offsets[branch], self._chance)})
+            branch = self.chance.choice(list(offsets))
+            read({branch: _place_behind(offsets[branch], self.chance)})
         return {branch: sorted(set(paths)) for branch, paths in seen.items()}
 
     def _staged_page(self, branch: BranchId, after: str) -> tuple[list[str], str | None]:
         try:
-            return self._repository.client.staged_page(self._repository.name, branch, after=after)
+            return self.repository.client.staged_page(self.repository.name, branch, after=after)
         except CatalogNotFoundError:
             return [], None  # the branch went away
 
@@ -190,22 +188,22 @@ class _Sampler:
         heads = sorted({head.commit_id: f"{head.id}@" for head in branches}.values())
         if not heads or budget <= 0:
             return []
-        chosen = self._chance.sample(heads, min(len(heads), budget))
+        chosen = self.chance.sample(heads, min(len(heads), budget))
         share = budget // len(chosen)
-        seeds = [self._chance.random() for _ in chosen]
+        seeds = [self.chance.random() for _ in chosen]
 
         def take(head: str, seed: float) -> list[Canary]:
             entries = self._random_entries(head, share, Random(seed))
-            found = (_canary(self._repository, head, entry) for entry in entries)
+            found = (_canary(self.repository, head, entry) for entry in entries)
             return [canary for canary in found if canary is not None]
 
-        return list(chain.from_iterable(self._pool.map(take, chosen, seeds)))
+        return list(chain.from_iterable(self.pool.map(take, chosen, seeds)))
 
     def _random_entries(self, head: str, amount: int, chance: Random) -> list[ObjectStatsWire]:
         """So many committed entries at a branch's head, from a few random places."""
 
         def entries(after: str) -> dict[str, ObjectStatsWire]:
-            client, name = self._repository.client, self._repository.name
+            client, name = self.repository.client, self.repository.name
             try:
                 listed = client.list_objects(name, head, after=after, limit=limit)
                 return {entry.path: entry for entry in listed}

@@ -37,6 +37,11 @@ def write_mark(
     return planned_files(store, copies)
 
 
+def mark_files(store: ObjectStore, folder: str) -> list[str]:
+    """Keys of the files that name objects in a mark's folder."""
+    return [key for key in store.keys(folder) if key.endswith(".parquet")]
+
+
 def save_plan(store: ObjectStore, plan: Plan) -> None:
     """Make the plan durable; the mark's own record comes last, so that a mark without it is not finished."""
     store.write(RunFolder(plan.run_id).plan, plan.encode())

@@ -13,7 +13,7 @@ from lakesweep.collector.judge.references import event_order
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
-from lakesweep.collector.lakefs.marks import is_untouched, refuse_failed
+from lakesweep.collector.lakefs.marks import is_untouched, mark_files, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.reuploads import undecided_notes
@@ -171,7 +171,7 @@ class SweptRepository:
 
 def _mark_files(store: ObjectStore, plan: Plan) -> list[str]:
     folder = mark_folder(plan.mark_id)
-    listed = [key for key in store.keys(folder) if key.endswith(".parquet")]
+    listed = mark_files(store, folder)
     if not listed:
         raise ConfigError(
             f"The mark {plan.mark_id} of {plan.repository} has no files any more in {folder}. Nothing was deleted. Mark again.",
