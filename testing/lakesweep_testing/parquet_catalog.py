@@ -74,7 +74,7 @@ def read_lists(
     yield from cells.flush()
 
 
-class ObjectRows(columns.KeyRows):
+class ObjectRows(columns.RowFormat):
     """Rows of objects. Nothing outside their folder may go."""
 
     schema = pa.schema([*MARK_SCHEMA, pa.field("source", pa.int8(), nullable=False)])

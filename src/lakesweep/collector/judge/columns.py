@@ -70,21 +70,22 @@ MET_SCHEMA = pa.schema(
 class RowFormat(Protocol):
     """What a catalog knows of its candidates' rows. Picklable: it travels with the judge.
 
-    Rows have `size_bytes`, `last_modified` and `source` among their columns.
+    Rows have `size_bytes`, `last_modified` and `source` among their columns. In a class that names this one as its base,
+    objects are known by the key in `name`, and nothing else is said of items.
     """
 
     schema: pa.Schema  # of a candidate
-    reference_counts: pa.Schema
-    candidate_counts: pa.Schema
-    name: str  # the column with an object's name
+    reference_counts: pa.Schema = refs.counts_schema()
+    candidate_counts: pa.Schema = cand.counts_schema()
+    name: str = "address"  # the column with an object's name
 
     def hashes(self, rows: pa.Table) -> Hashes:
         """Hashes by which rows meet references."""
-        ...
+        return hash_addresses(rows.column(self.name).combine_chunks())
 
     def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
         """Hashes by which an object that comes twice is known; mostly those of its name."""
-        ...
+        return hashes
 
     def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
         """Why each row must stay, in words, empty where it may go. `is_held`: a protecting reference names it."""
@@ -93,21 +94,6 @@ class RowFormat(Protocol):
     def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
         """Rows as the parts of a plan hold them."""
         ...
-
-
-class KeyRows:
-    """A `RowFormat` to build on: objects are known by the key in `name`, and nothing else is said of items."""
-
-    reference_counts = refs.counts_schema()
-    candidate_counts = cand.counts_schema()
-    name = "address"
-    __slots__ = ()
-
-    def hashes(self, rows: pa.Table) -> Hashes:
-        return hash_addresses(rows.column(self.name).combine_chunks())
-
-    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        return hashes
 
 
 @dataclass(frozen=True, slots=True)

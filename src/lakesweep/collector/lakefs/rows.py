@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.columns import KeyRows, Mask
+from lakesweep.collector.judge.columns import Mask, RowFormat
 from lakesweep.collector.lakefs import candidates as cand
 from lakesweep.collector.lakefs import references as refs
 from lakesweep.domain.addresses import (
@@ -24,7 +24,7 @@ _NOT_LAKEFS = "not a name that lakeFS gives to data"
 
 
 @dataclass(frozen=True, slots=True)
-class AddressRows(KeyRows):
+class AddressRows(RowFormat):
     """Rows of addresses in the namespace. `root_names`: whether the repository's commits hold some at its root."""
 
     root_names: bool = False
