@@ -356,11 +356,11 @@ def _watched(
         watched_run(command, metrics_file, repository=repo) as run,
         _opened(spark, repo, settings) as context,
     ):
-        run.phases = context.phases
+        run.phases = context.resources.phases
         try:
             yield context
         finally:
-            run.record = context.phases.saved_record
+            run.record = context.resources.phases.saved_record
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from lakesweep.collector.lakefs.collect import run_mark
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.paths import MARKS
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
-from lakesweep.collector.lakefs.saved import load_for_sweep
+from lakesweep.collector.lakefs.saved import SavedRun, load_for_sweep
 from lakesweep.collector.listing import LISTED_SCHEMA
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.run_files import RunId
@@ -165,11 +165,11 @@ def test_slice_is_not_settled_while_its_addresses_can_be_linked(make_scene: Make
     request = MarkRequest(min_age=timedelta(0), allow_lower_min_age=True, flow=Flow.CLEAN)
     record = run_mark(scene.context(), request)
     saved = load_for_sweep(scene.store, RunId(record.run_id))
-    assert saved is not None
+    assert isinstance(saved, SavedRun)
     # Slice ids sort newest first: whatever is settled is older than the newest slice.
     assert saved.last_slice > newest
     scene.lake.clock.advance(timedelta(hours=7))
     later = run_mark(scene.context(), request)
     settled = load_for_sweep(scene.store, RunId(later.run_id))
-    assert settled is not None
+    assert isinstance(settled, SavedRun)
     assert settled.last_slice == newest

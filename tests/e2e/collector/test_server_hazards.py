@@ -183,7 +183,7 @@ def test_6_6_5_short_grace_period_of_an_old_server_does_not_lower_the_age(
         return send(request)
 
     now = datetime.now(UTC)
-    context = replace(
+    context = with_resources(
         scene.context(transport=MeddlingTransport(short), margins=SAFETY_FULL), clock=lambda: now
     )
     scene.container.clock = lambda: now

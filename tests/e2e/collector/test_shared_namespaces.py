@@ -137,11 +137,10 @@ def test_second_server_on_the_namespace_of_the_first(tmp_path: Path, scene: Scen
             json={"name": "second", "storage_namespace": f"mem://{scene.name}/ns", "bare": True},
         ).raise_for_status()
         scene.container.objects.update(markers)
-        context = replace(
-            scene.context(),
-            client=other.client,
-            repository=other.client.repository("second"),
-        )
+        context = scene.context()
+        details = other.client.repository("second")
+        repository = replace(context.repository, client=other.client, details=details)
+        context = replace(context, repository=repository)
         refused(scene, lambda: run_mark(context, AGED), "other-owner")
 
 

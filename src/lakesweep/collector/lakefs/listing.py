@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.listing import ListedStore, Listing, Piece, list_objects
 from lakesweep.collector.resources import Resources
-from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import (
     CANDIDATE_PATTERN,
     FOREIGN_REPOSITORY_PATTERN,
