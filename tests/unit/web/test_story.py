@@ -34,6 +34,7 @@ def test_a_mark_is_browsed_refused_and_swept(
     browser = pages.browser()
     repo = make_repository("story")
     run, plan_id = marked_run(browser, "story")
+    assert "<svg" in browser.text(run)
     mark = browser.text(run.replace("/runs/", "/marks/"))
     assert repo.expired in mark
     assert repo.unreferenced in mark

@@ -6,22 +6,26 @@ the page hands over no option that lowers a guard.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
 from lakesweep.collector.lakefs.history import DamagedRun, list_runs, load_run
 from lakesweep.collector.lakefs.marks import load_plan
-from lakesweep.collector.lakefs.paths import parse_mark_id
+from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder, parse_mark_id, parse_run_id
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
 from lakesweep.errors import ConfigError, LakesweepError, UnsafeToSweepError
 from lakesweep.report.accounts import accounts
+from lakesweep.report.html.beside import RunPlace
+from lakesweep.report.html.drawings.svg import Drawing
+from lakesweep.report.html.garbage_view import age_bars, folder_treemap
 from lakesweep.report.html.page import run_page
 from lakesweep.report.html.style import content_security_policy, page_style
 from lakesweep.web.admission import caller_of, form_of, site_of
 from lakesweep.web.callers import Need
-from lakesweep.web.pages.what_if import load_what_if
 from lakesweep.web.reading import OpenRepository, opened_repository
 from lakesweep.web.rendering import render, started
 
@@ -68,7 +72,11 @@ def show_run(request: Request, repo: str, run_id: str) -> Response:
     with opened_repository(caller_of(request), repo) as opened:
         record = load_run(opened.store, opened.name, run_id)
         plan, doubt = _plan_of(opened, record)
-    return _page(request, repo, record, plan, doubt)
+        summary = _place(opened, run_id).summary()
+    drawn: tuple[Drawing, ...] = ()
+    if summary is not None and summary.garbage.total.objects:
+        drawn = (folder_treemap(summary.garbage), age_bars(summary.garbage))
+    return _page(request, repo, record, plan, doubt, drawn=drawn)
 
 
 @router.get("/r/{repo}/runs/{run_id}/report", name="report")
@@ -76,7 +84,8 @@ def show_report(request: Request, repo: str, run_id: str) -> Response:
     """The run's report with its drawings, a page that stands alone and has its own policy."""
     with opened_repository(caller_of(request), repo) as opened:
         record = load_run(opened.store, opened.name, run_id)
-        page = run_page(record, what_if=load_what_if(opened.store))
+        place = _place(opened, run_id)
+        page = run_page(record, place.summary(), place.last_what_if())
     policy = f"{content_security_policy(page_style())}; frame-ancestors 'none'"
     hidden = site_of(request).hide(page.encode())
     return HTMLResponse(hidden, headers={"Content-Security-Policy": policy})
@@ -108,7 +117,7 @@ def _sweep_typed(
     if words[0] == "sweep":
         words = (*words, "--mark-id", plan.mark_id, *_OUTPUT, "--", opened.name)
     else:
-        words = (*words, *_OUTPUT, "--", opened.name, record.run_id)
+        words = (*words, *_OUTPUT, "--", opened.name, run_id)
     return started(request, site_of(request).commands.start(caller, repo, words))
 
 
@@ -121,6 +130,11 @@ def _problem(record: RunRecord, plan: Plan | None, typed: str, status: RunStatus
     if record.status is not status:
         return f"This run is {record.status.value}, not {status.value}. Nothing was deleted."
     return ""
+
+
+def _place(opened: OpenRepository, run_id: str) -> RunPlace:
+    """Where the run keeps its sums."""
+    return RunPlace(opened.store, RunFolder(parse_run_id(run_id)), LATEST_WHAT_IF)
 
 
 def _refusal(plan: Plan, max_delete_share: float) -> str:
@@ -149,6 +163,7 @@ def _page(
     plan: Plan | None,
     doubt: str,
     *,
+    drawn: Sequence[Drawing] = (),
     problem: str = "",
     status: int = 200,
 ) -> Response:
@@ -163,6 +178,7 @@ def _page(
         plan=plan,
         share=plan.blast_radius.share if plan else 0.0,
         doubt=doubt,
+        drawn=drawn,
         problem=problem,
         too_large=_refusal(plan, caller.settings.collect.max_delete_share) if plan else "",
         may_sweep=caller.may(Need.SWEEP),
