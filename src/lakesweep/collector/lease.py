@@ -126,6 +126,15 @@ class Lease:
                 kind="lease-lost",
             )
 
+    def told_holder(self, now: datetime) -> str:
+        """Who holds the lease, in words, for people who wonder whether something runs; empty when nobody seems to."""
+        held = self._highest()
+        if held.released or held.renewed_at is None or held.renewed_at + held.life < now:
+            return ""
+        host = held.host.partition(" ")[0]
+        at = format_time(held.renewed_at.replace(microsecond=0))
+        return f"{held.purpose} on {host}, process {held.pid}, last heard of at {at}"
+
     def _release(self) -> None:
         try:
             if self._highest().owner == self._owner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ import pytest
 
 from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
 from lakesweep.collector.lakefs.marks import save_plan, write_mark
-from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder
+from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, OWN, RunFolder
+from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import RunRecord, RunStatus, encode_record
@@ -223,6 +225,33 @@ def test_a_plan_that_needs_a_lowered_guard_is_for_the_command_line(
     page = browser.text("/r/garden/runs/lowered")
     assert "on the command line only" in page
     assert 'name="plan_id"' not in page
+
+
+def test_a_sweep_that_left_something_is_gone_on_with(
+    store: ObjectStore, pages: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its run's own command, once the plan's id is typed; a mark that waits for its sweep is not resumed."""
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(pages.site.commands, "_launch", lambda words, *_: started.append(words))
+    browser = pages.browser()
+    plan = write_run(store, "left", RunStatus.PARTLY_SWEPT, ["data/a"])
+    record = json.loads(store.read(RunFolder(plan.run_id).record))
+    store.write(RunFolder(plan.run_id).record, json.dumps(record | {"backup_to": ""}).encode())
+    assert "Go on with the sweep" in browser.text("/r/garden/runs/left")
+    assert browser.post("/r/garden/runs/left/resume", {"plan_id": "x"}).status_code == 400
+    assert browser.post("/r/garden/runs/left/sweep", {"plan_id": plan.id}).status_code == 400
+    assert started == []
+    assert browser.post("/r/garden/runs/left/resume", {"plan_id": plan.id}).status_code == 303
+    assert started == [("runs", "resume", "--output", "json", "--", "garden", "left")]
+    waiting = write_run(store, "waiting", RunStatus.MARKED, ["data/a"])
+    assert browser.post("/r/garden/runs/waiting/resume", {"plan_id": waiting.id}).status_code == 400
+
+
+def test_a_collector_elsewhere_is_told_of(store: ObjectStore, browser: Browser) -> None:
+    """Its lease says that it runs, and nothing any more when it has ended."""
+    with Lease(store, "garden", "sweep", folder=OWN):
+        assert f"sweep on {socket.gethostname()}" in browser.text("/r/garden")
+    assert "Under way" not in browser.text("/r/garden")
 
 
 def test_a_damaged_run_stops_no_page(store: ObjectStore, browser: Browser) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from fastapi import APIRouter, Request, Response
 
 from lakesweep.collector.lakefs.history import DamagedRun, list_runs
+from lakesweep.collector.lakefs.paths import OWN
+from lakesweep.collector.lease import Lease
 from lakesweep.web.admission import caller_of, site_of
 from lakesweep.web.callers import Need
 from lakesweep.web.reading import opened_repository, reachable_repositories
@@ -32,6 +36,7 @@ def show_repository(request: Request, repo: str) -> Response:
     caller = caller_of(request)
     with opened_repository(caller, repo) as opened:
         rules = opened.client.rules(opened.name)
+        holder = Lease(opened.store, opened.name, "", folder=OWN).told_holder(datetime.now(UTC))
         runs = [run for run in list_runs(opened.store) if not isinstance(run, DamagedRun)]
     return render(
         request,
@@ -39,6 +44,7 @@ def show_repository(request: Request, repo: str) -> Response:
         repo=repo,
         namespace=opened.namespace,
         rules=rules,
+        holder=holder,
         runs=runs[:_RUNS_SHOWN],
         running=[c for c in site_of(request).commands.of(repo) if c.is_running],
         may_write=caller.may(Need.WRITE),
