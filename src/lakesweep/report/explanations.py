@@ -72,5 +72,10 @@ def _in_commits(line: HeldInCommits) -> Iterator[str]:
         where += f" ({did} {on_the_day(line.left_at)})"
     number = "1 commit" if line.commits == 1 else f"{line.commits} commits"
     yield f"  commits   {where}: {number}, {line.retained} retained; {line.rule}"
-    for word, seen in (("first", line.first), ("last", line.last)):
+    seen_in = (
+        [("in", line.first)]
+        if line.first == line.last
+        else [("first", line.first), ("last", line.last)]
+    )
+    for word, seen in seen_in:
         yield f"    {word:<6}  {seen.id[:16]}  {on_the_day(seen.made_at)}  {seen.path}"
