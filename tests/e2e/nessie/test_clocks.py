@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.collector.nessie import clocks
+from lakesweep.collector.nessie import opening
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.record import RunRecord
 from lakesweep.domain.location import Location
@@ -105,7 +105,7 @@ class TestSweep:
         def late(store: ObjectStore) -> datetime:
             return datetime.now(UTC) - TOO_MUCH
 
-        monkeypatch.setattr(clocks, "store_time", late)
+        monkeypatch.setattr(opening, "store_time", late)
         with pytest.raises(UnsafeToSweepError, match="this machine"):
             sweep()
         assert orphan in scene.files()

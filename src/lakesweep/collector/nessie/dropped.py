@@ -14,16 +14,18 @@ from lakesweep.collector.nessie.collected_places import (
 )
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
-from lakesweep.collector.nessie.folders import TableFolders, find_base_folders
+from lakesweep.collector.nessie.folders import (
+    BaseFolder,
+    TableFolders,
+    base_folder,
+    find_base_folders,
+)
 from lakesweep.collector.nessie.identify import mark_live
 from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files
-from lakesweep.collector.nessie.places import location_of, without_links
 from lakesweep.collector.nessie.requests import DROPPED_GRACE, MarkRequest
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import DroppedTable
-from lakesweep.domain.location import Location
-from lakesweep.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +139,11 @@ def _locations_of(found: CollectedPlaces) -> dict[str, tuple[str, ...]]:
 
 def _sums(lake: Lake, bases: Iterable[str], found: CollectedPlaces) -> dict[str, FolderSum]:
     known = {place.folder.spelled: files for place, files in found.sums.items()}
-    places: dict[str, Location] = {}
-    for base in set(bases) - set(known):
-        try:
-            location = without_links(location_of(base))
-        except ConfigError:
-            continue
-        if location.key:  # a whole store is not this table's
-            places[base] = location
+    others = (base_folder(base, "not this table's alone") for base in bases if base not in known)
+    places = {one.spelled: one.location for one in others if isinstance(one, BaseFolder)}
     sums = sum_up_folders(lake, list(dict.fromkeys(places.values())))
-    listed = {base: sums[location] for base, location in places.items()}
-    return {base: known.get(base) or listed.get(base, FolderSum()) for base in bases}
+    known |= {base: sums[location] for base, location in places.items()}
+    return {base: known.get(base, FolderSum()) for base in bases}
 
 
 def _why_kept(

@@ -12,10 +12,10 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.dropped import CollectDropped
 from lakesweep.catalogs.nessie.identify import Identified, identify
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-from lakesweep.collector.nessie.clocks import assert_nessie_agrees
 from lakesweep.collector.nessie.requests import MarkRequest
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.resources import utc_now
+from lakesweep.domain.cutoff import assert_clocks_agree
 from lakesweep.domain.cutoff_policies import CutoffPolicies
 from lakesweep.domain.head_contents import HeadContents
 from lakesweep.domain.live_sets import (
@@ -29,6 +29,8 @@ from lakesweep.domain.live_sets import (
 from lakesweep.errors import ConfigError, LakesweepError
 
 logger = logging.getLogger(__name__)
+
+NESSIE_CLOCK = "the Nessie server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def mark_live(
     created = clock()
     live_sets.start_identify(live_set_id, created)
     try:
-        assert_nessie_agrees(client, clock)
+        _assert_nessie_agrees(client, clock)
         with phases.phase("identify") as step:
             found = identify(
                 client,
@@ -90,6 +92,13 @@ def mark_live(
         dropped=found.dropped,
         others=found.others,
     )
+
+
+def _assert_nessie_agrees(client: NessieClient, clock: Callable[[], datetime]) -> None:
+    """Refuse a mark whose time Nessie would not know again: by it, commits and files are compared later."""
+    server = client.server_time()
+    if server is not None:
+        assert_clocks_agree(clock(), server, NESSIE_CLOCK, than="this machine")
 
 
 def facts_of(client: NessieClient, request: MarkRequest, found: Identified) -> MarkFacts:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.guards import ClockReading, refuse_long_requests
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.nessie.catalog_now import CatalogNow
-from lakesweep.collector.nessie.clocks import clock_readings
 from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.identify import NESSIE_CLOCK
 from lakesweep.collector.nessie.live_catalog import (
     LiveCatalog,
     LiveReader,
@@ -24,6 +25,7 @@ from lakesweep.collector.nessie.same_catalog import assert_same_catalog
 from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.live_sets import LiveSet, MarkFacts
+from lakesweep.storage.clocks import store_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,13 @@ class LiveSetRun:
         return found
 
     def clock_readings(self, found: LiveCatalog, our_time: datetime) -> Iterator[ClockReading]:
-        """Nessie's clock beside our own store's, which says `our_time` now, and beside those that tables lie in."""
-        bases = (base.location for base in found.folders.bases)
-        return clock_readings(self.reader.lake.stores, our_time, bases, self.client)
+        """Nessie's clock beside our own store's, which says `our_time` now, and beside each that tables lie in."""
+        containers = {replace(base.location, key="") for base in found.folders.bases}
+        stores = (self.reader.lake.stores.open(one) for one in sorted(containers, key=str))
+        for time in chain([our_time], map(store_time, stores)):
+            if time is not None:
+                server_time = self.client.server_time() if self.client is not None else None
+                yield ClockReading(time, NESSIE_CLOCK, server_time)
 
     def catalog_now(self, found: LiveCatalog) -> CatalogNow | None:
         """Tells what became live since the mark."""

@@ -24,11 +24,9 @@ from lakesweep.collector.nessie.metadata import Named, in_batches
 from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target
-from lakesweep.domain.file_names import fold
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import FormatError
 from lakesweep.formats.file_hashes import hash_files
-from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
 
 COUNTS_SCHEMA = counts_schema(
@@ -144,20 +142,12 @@ def hash_live_files(uris: pa.Array) -> Hashes:
         return hashes
     local = uris.filter(is_local)
     folders = pc.replace_substring_regex(local, r"/[^/]*$", "").dictionary_encode()
-    real = [real_folder(folder) for folder in folders.dictionary.to_pylist()]
-    if all(name is None for name in real):
+    real = pa.array(map(real_folder, folders.dictionary.to_pylist()), pa.string())
+    if real.null_count == len(real):
         return hashes
     names = pc.replace_substring_regex(local, r"^.*/", "")
-    moved = [
-        fold(f"{folder}/{name}")
-        for folder, name in zip(
-            pa.array(real, pa.string()).take(folders.indices).to_pylist(),
-            names.to_pylist(),
-            strict=True,
-        )
-        if folder is not None
-    ]
-    return np.concatenate([hashes, hash_addresses(pa.array(moved, pa.string()))])
+    moved = pc.binary_join_element_wise(real.take(folders.indices), names, "/").drop_null()
+    return np.concatenate([hashes, hash_files(moved)])
 
 
 class _Emitter:
