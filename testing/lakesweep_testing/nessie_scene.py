@@ -117,10 +117,10 @@ class NessieScene:
         """Mark what is live now, or as of some time."""
         now = at or datetime.now(UTC)
         request = mark_request(default, cutoffs, now, keep_state_at_cutoff, dropped_grace)
-        self.nessie.date = at
+        before, self.nessie.date = self.nessie.date, at or self.nessie.date
         with self.nessie.client() as client:
             marked = mark_live(client, self.live_sets, request, Phases("mark"), lambda: now)
-        self.nessie.date = None
+        self.nessie.date = before
         return marked
 
     def explain(
