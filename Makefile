@@ -29,7 +29,7 @@ test-fast: setup  ## unit and property tests without the slow ones, few examples
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
-	$(BIN)/pytest -m real $(ARGS)
+	$(BIN)/pytest -m real $(PARALLEL) $(ARGS)
 
 coverage: setup  ## the quick tests and whole stories in one process: fails if they run less of the product than the floor
 	$(BIN)/pytest -m $(QUICK) tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)

@@ -1,0 +1,185 @@
+"""Every command on every page is run, on an embedded lake and a fake Nessie, in the order of its page.
+
+Names of an example's servers and buckets are replaced by those of this stage. What is not run here is named with the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesweep.cli.main import run
+from lakesweep.lake.server import LakeServer
+from lakesweep_testing.commands import Repository, lake_environment, new_repository
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_scene import NessieScene
+
+ROOT = Path(__file__).resolve().parents[3]
+# The tutorial starts a server: tests/real/commands/test_tutorial.py runs it as a script.
+PAGES = sorted({ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - {ROOT / "docs" / "tutorial.md"})
+PAGES = [page for page in PAGES if "```sh\n" in page.read_text("utf-8")]
+
+NOT_RUN = {  # how a command begins → who runs it
+    "make ": "CI",
+    "pip install": "the test of the wheel",
+    ".venv/bin/lakesweep": "the set-up of a checkout; the same command is run without the folder",
+    "spark-submit": "tests/e2e/commands/test_command_processes.py",
+    "PYSPARK_PYTHON=": "tests/real/runs/test_standalone_cluster.py",
+    "venv-pack": "a program of others",
+    "python -m lakesweep.engine.rehearsal": "make setup",
+    "source ": "a line for an interactive shell; tests/unit/cli/test_completion.py asks for the script",
+    "lakesweep serve": "tests/e2e/lake/test_server_process.py",
+    "lakesweep web": "tests/real/web, in a browser",
+    "lakesweep keys": "tests/e2e/lake",
+    "lakesweep lake": "tests/e2e/lake",
+}
+STATUSES = {  # commands that are meant to end otherwise on a small stage
+    "--confirm": {0, 2},  # the plan has been swept by then
+    "runs resume": {0, 2},
+}
+
+
+def commands_of(page: Path) -> list[str]:
+    """The lines of a page's shell blocks, continued ones joined, comments away."""
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text("utf-8"), re.M | re.S)
+    joined = re.sub(r"(\\|\|)\n\s*", lambda m: " " if m[1] == "\\" else "| ", "".join(blocks))
+    lines = (re.sub(r"\s+#.*", "", line).strip() for line in joined.splitlines())
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+@dataclass
+class Stage:
+    """A lake, a catalog and a folder, and what the names on the pages stand for."""
+
+    folder: Path
+    repository: Repository
+    nessie: NessieScene
+    monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+    done: list[str] = field(default_factory=list)
+
+    def words(self, line: str) -> list[str]:
+        for pattern, text in (
+            (r"s3://backups\S*", f"file://{self.folder}/backups"),
+            (r"s3://gc-work\S*", f"file://{self.folder}/work"),
+            (
+                r"jdbc:postgresql://\S+|sqlite:////tmp/live-sets.db",
+                f"sqlite:///{self.folder}/sets.db",
+            ),
+            (r"https?://nessie\S+/api/v2", self.nessie.nessie.uri),
+            (r"--(iceberg|jdbc-user|jdbc-password|remote|master) \S+", ""),
+            (r"\bRUN_ID\b", self.last("run_id") if "RUN_ID" in line else ""),
+            (r"0123456789abcdef", self.last("plan_id") if "--confirm" in line else ""),
+        ):
+            line = re.sub(pattern, text, line)
+        return shlex.split(line)
+
+    def last(self, name: str) -> str:
+        assert run(["runs", "list", "example-repo", "--output", "json"]) == 0
+        runs = json.loads(self.capsys.readouterr().out)["runs"]
+        return next(r[name] for r in runs if r.get(name) and r["flow"] not in ("backup", "restore"))
+
+    def prepare(self, line: str) -> None:
+        """What the reader of the page has done before."""
+        name = re.search(r"--mark-id (may|second-look|trial)\b", line)
+        made = f"mark example-repo --mark-id {name[1]}" if name else ""
+        if name and "lakesweep mark" not in line and made not in self.done:
+            self.run(f"lakesweep {made}")
+        if "run_id=abc" in line:
+            old = self.repository.folder / "_lakefs/retention/gc/addresses/run_id=abc"
+            old.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table({"address": [self.repository.expired]}), old / "part-0.parquet")
+        if "lakesweep nessie" in line and not any("create-sql" in d for d in [line, *self.done]):
+            self.run(
+                f"lakesweep nessie create-sql-schema --jdbc-url sqlite:///{self.folder}/sets.db"
+            )
+
+        marks = [d.split()[1] for d in self.done if d.startswith(("nessie mark", "nessie expire"))]
+        if "nessie expire" in line and marks[-1:] == ["expire"]:  # a set is expired once
+            self.run(
+                f"lakesweep nessie mark-live --jdbc --uri {self.nessie.nessie.uri} --default-cutoff P30D "
+                "--write-live-set-id-to live-set.txt"
+            )
+
+    def run(self, line: str) -> None:
+        """Run one line of a page: a command, or what a shell would do itself."""
+        if any(line.startswith(words) for words in NOT_RUN):
+            return
+        if line.startswith("export "):
+            name, _, value = line.removeprefix("export ").partition("=")
+            if name == "NESSIE_GC_JDBC_URL":
+                self.monkeypatch.setenv(name, self.words(value)[0])
+            return
+        before, _, command = line.rpartition("| ")
+        self.prepare(command)
+        words = self.words(command)
+        assert words[0] == "lakesweep", f"{line}: neither run here nor named as run elsewhere"
+        if before:
+            self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(_echoed(before))))
+        status = run(words[1:])
+        out, err = self.capsys.readouterr()
+        allowed = next((ends for text, ends in STATUSES.items() if text in line), {0})
+        assert status in allowed, f"{line}\nexited with {status}\n{out}\n{err}"
+        self.done.append(" ".join(words[1:]))
+
+
+def _echoed(line: str) -> bytes:
+    words = shlex.split(line)
+    assert words[0] == "echo", line
+    return " ".join(words[1:]).encode()
+
+
+@pytest.fixture
+def stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Stage]:
+    for name in list(os.environ):
+        is_ours = name.startswith(
+            ("LAKESWEEP_", "LAKECTL_", "NESSIE_", "AWS_", "AZURE_", "GOOGLE_")
+        )
+        if is_ours and name != "LAKESWEEP_CACHE":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("LAKECTL_CONFIG_FILE", str(tmp_path / "none.yaml"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("lakesweep.cli.running.start_engine", lambda *_: InProcessEngine())
+    monkeypatch.setattr("lakesweep.cli.running.jvm_started", lambda _: contextlib.nullcontext())
+    with (
+        LakeServer(tmp_path / "lake") as server,
+        NessieScene(tmp_path / "tables") as nessie,
+        httpx.Client(
+            base_url=server.endpoint, auth=(server.access_key_id, server.secret_access_key)
+        ) as api,
+    ):
+        for name, value in lake_environment(server).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("NESSIE_GC_JDBC_URL", f"sqlite:///{tmp_path}/sets.db")
+        orders = nessie.table("orders")
+        orders.append("kept.parquet")
+        nessie.nessie.create_branch("release-1")
+        rules = {"default_retention_days": 21, "branches": []}
+        (tmp_path / "rules.json").write_text(json.dumps(rules), "utf-8")
+        repository = new_repository(server, api, "example-repo")
+        yield Stage(tmp_path, repository, nessie, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_commands_of_a_page_work(page: Path, stage: Stage) -> None:
+    """In the order of the page, as its reader would type them."""
+    for line in commands_of(page):
+        stage.run(line)
+    shutil.rmtree(stage.folder / "backups", ignore_errors=True)
