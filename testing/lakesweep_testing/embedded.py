@@ -162,16 +162,8 @@ class EmbeddedLake:
 
 def source_of(context: RunContext) -> ExplainSource:
     """What a run works with, as explanations work with it."""
-    repository, resources = context.repository, context.resources
-    return ExplainSource(
-        repository.client,
-        repository.details,
-        repository.profile,
-        resources.target,
-        resources.engine,
-        resources.clock,
-        resources.margins,
-    )
+    how = context.resources
+    return ExplainSource(context.repository, how.target, how.engine, how.clock, how.margins)
 
 
 def _aged(request: MarkRequest) -> MarkRequest:

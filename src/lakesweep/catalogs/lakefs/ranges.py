@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.metaranges import RangeInfo, read_metarange
+from lakesweep.formats.sstable import open_table
 from lakesweep.storage import ObjectStore
 
-__all__ = ["add_ranges", "committed_key", "distinct_ranges", "ranges_of_commits"]
+__all__ = [
+    *("add_ranges", "committed_key", "distinct_ranges", "every_other_range", "ranges_of_commits"),
+]
 
 
 def committed_key(object_id: str) -> str:
@@ -71,3 +74,18 @@ def add_ranges(
                 f"{known.count}. Nothing was deleted. One of these files is damaged.",
                 kind="range-counts-differ",
             )
+
+
+def every_other_range(store: ObjectStore, known: Collection[RangeId]) -> dict[RangeId, int]:
+    """Range files of the namespace that are not known, with their counts: for when the commits can't all be had."""
+    names = store.list_folder("_lakefs/").objects.column("key").to_pylist()
+    stems = [name.removeprefix("_lakefs/") for name in names]
+    unread = [committed_key(s) for s in stems if len(s) == 64 and RangeId(s) not in known]
+    found: dict[RangeId, int] = {}
+    for key, data in store.read_many(unread):
+        table = open_table(data)
+        user = table.properties.user
+        # Metaranges and refs dumps lie in the same folder.
+        if user.get("type") == b"ranges" and "entity" not in user:
+            found[RangeId(key.removeprefix("_lakefs/"))] = len(table)
+    return found

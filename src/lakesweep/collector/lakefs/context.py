@@ -8,16 +8,13 @@ from datetime import datetime
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.guards import refuse_long_requests
-from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.paths import REPORTS
-from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.repository import LakeFSRepository, namespace_of
 from lakesweep.collector.lakefs.request import DEFAULT_KEEP_RUNS
 from lakesweep.collector.phases import Phases, reporting_engine
 from lakesweep.collector.report_files import FileMailbox
 from lakesweep.collector.resources import Resources, utc_now
-from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
-from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
 from lakesweep.progress import Display
@@ -64,12 +61,10 @@ def open_repository(
             kind="read-only",
         )
     refuse_long_requests(storage, margins)
-    namespace = Location.parse(found.storage_namespace, namespace_root=namespace_root)
-    target, phases = Target(namespace, storage, namespace_root), Phases(name, display)
+    target, phases = namespace_of(found, storage, namespace_root), Phases(name, display)
     engine = reporting_engine(engine, phases, lambda: FileMailbox(target, REPORTS))
-    profile = client.profile(found.storage_id)
     return RunContext(
-        LakeFSRepository(client, found, profile, normaliser_of(target)),
+        LakeFSRepository.of(client, found, target),
         Resources(target, engine, phases, clock, margins),
     )
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_refs_without_dump
-from lakesweep.catalogs.lakefs.values import Repository, ServerProfile
+from lakesweep.catalogs.lakefs.ranges import every_other_range
+from lakesweep.catalogs.lakefs.values import ServerProfile
 from lakesweep.collector.lakefs.context import repository_name
 from lakesweep.collector.lakefs.deletions import Events, read_events_about
 from lakesweep.collector.lakefs.holding_commits import (
@@ -23,15 +23,14 @@ from lakesweep.collector.lakefs.holding_commits import (
     HeldBy,
     read_commit_ranges,
 )
-from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.opening import open_client
 from lakesweep.collector.lakefs.questions import Question, Questions
 from lakesweep.collector.lakefs.range_search import (
     FoundInRanges,
     addresses_below,
-    every_other_range,
     search_ranges,
 )
+from lakesweep.collector.lakefs.repository import LakeFSRepository, namespace_of
 from lakesweep.collector.lakefs.staged_search import look_up_paths, staged_paths
 from lakesweep.collector.resources import utc_now
 from lakesweep.collector.target import Target
@@ -49,7 +48,6 @@ from lakesweep.domain.explanations import (
     latest_end,
     said,
 )
-from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Facts, Source, Verdict, verdict
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import CatalogNotFoundError, ConfigError
@@ -85,9 +83,7 @@ _NOT_TOLD = "not known by this server: deleted branches, tracked copies, uploads
 class ExplainSource:
     """Where the answers come from: the server, the repository and its store; an engine for many objects."""
 
-    client: LakeFSClient
-    repository: Repository
-    profile: ServerProfile
+    repository: LakeFSRepository
     target: Target
     engine: Engine | None = None
     clock: Callable[[], datetime] = utc_now
@@ -113,9 +109,8 @@ def open_source(
     """The repository as the settings describe it; a read-only one can be explained as well."""
     with open_client(settings) as client:
         found = client.repository(repository_name(repository))
-        namespace = Location.parse(found.storage_namespace, namespace_root=settings.namespace_root)
-        target = Target(namespace, settings.storage, settings.namespace_root)
-        yield ExplainSource(client, found, client.profile(found.storage_id), target, engine)
+        target = namespace_of(found, settings.storage, settings.namespace_root)
+        yield ExplainSource(LakeFSRepository.of(client, found, target), target, engine)
 
 
 def explain(
@@ -145,10 +140,9 @@ class _Explaining:
     """One call: what is asked of the server and the store, and in which order."""
 
     def __init__(self, source: ExplainSource, request: ExplainRequest) -> None:
-        self._source, self._request = source, request
-        self._client, self._name = source.client, source.repository.id
+        self._source, self._request, self._repository = source, request, source.repository
+        self._client, self._name = source.repository.client, source.repository.name
         self._store = source.target.open()
-        self._normaliser = normaliser_of(source.target)
         self._cutoff: Cutoff = decide_cutoff(
             source.clock(),
             self._client.grace_period(),
@@ -158,9 +152,9 @@ class _Explaining:
         )
 
     def explain(self, objects: Sequence[str]) -> Explanations:
-        questions = Questions(self._client, self._source.repository, self._source.target)
+        questions = Questions(self._repository, self._source.target)
         asked = [questions.parse(text) for text in objects]
-        is_embedded = self._source.profile.tells_address_holders
+        is_embedded = self._repository.profile.tells_address_holders
         outside, unread = self._held_outside([q.address for q in asked if q.address])
         refs = read_refs_without_dump(self._client, self._name, lists_commits=is_embedded)
         ranges = read_commit_ranges(self._store, refs)
@@ -210,17 +204,14 @@ class _Explaining:
         """Uploads under way, staged entries and tracked copies, before any commit is read."""
         if not addresses:
             return [], ()
-        if self._source.profile.tells_address_holders:
+        if self._repository.profile.tells_address_holders:
             told = self._client.address_holders(self._name, addresses)
             return [
                 HeldOutside(HolderKind(h.kind), h.address, h.branch_id, h.path, h.until)
                 for h in told
             ], ()
-        heads = self._client.branches(self._name)
-        places, unread = staged_paths(self._client, self._name, heads)
-        looked_up = look_up_paths(
-            self._client, self._name, self._normaliser, places, frozenset(addresses)
-        )
+        places, unread = staged_paths(self._repository)
+        looked_up = look_up_paths(self._repository, places, frozenset(addresses))
         return list(looked_up.holders), (*unread, *looked_up.unread)
 
     def _stat(self, addresses: Iterable[str]) -> dict[str, ObjectInfo | None]:
@@ -251,7 +242,7 @@ class _Explaining:
         is_gone = any(info is None for info in infos.values())
         events = read_events_about(self._store, addresses, with_deletions=is_gone)
         return _Read(
-            self._source.profile,
+            self._repository.profile,
             self._cutoff,
             infos,
             commits,
@@ -301,7 +292,7 @@ class _Explaining:
             for path, _ in paths
             for branch in branches[range_id]
         )
-        looked_up = look_up_paths(self._client, self._name, self._normaliser, places, orphans)
+        looked_up = look_up_paths(self._repository, places, orphans)
         return list(looked_up.holders), looked_up.unread
 
 

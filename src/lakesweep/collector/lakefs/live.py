@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
-from lakesweep.catalogs.lakefs.ranges import distinct_ranges
+from lakesweep.catalogs.lakefs.ranges import distinct_ranges, every_other_range
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.references import EXPIRED, LIVE
@@ -25,7 +25,6 @@ from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogNotFoundError, ConfigError
-from lakesweep.formats.sstable import open_table
 from lakesweep.storage import ObjectStore
 
 logger = logging.getLogger(__name__)
@@ -134,7 +133,7 @@ def read_live(
             expired_ranges = _counts(store, unread) | (before.expired_ranges if before else {})
             expired_ranges = {r: n for r, n in expired_ranges.items() if r not in live_ranges}
         else:
-            live_ranges = _every_range(store, live_ranges)
+            live_ranges |= every_other_range(store, live_ranges)
             said = "no right to dump refs: every range file counts as live, nothing expires"
             notes = (*notes, said)
         step.items = len(live_ranges) + len(expired_ranges)
@@ -205,18 +204,3 @@ def _counts(store: ObjectStore, metaranges: Iterable[MetaRangeId]) -> dict[Range
     """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
     ranges = distinct_ranges(store, sorted(metaranges))
     return {range_id: info.count for range_id, info in ranges.items()}
-
-
-def _every_range(store: ObjectStore, known: dict[RangeId, int]) -> dict[RangeId, int]:
-    """Every range file directly under `_lakefs/`, for when the commits can't all be had."""
-    found = dict(known)
-    names = store.list_folder("_lakefs/").objects.column("key").to_pylist()
-    stems = [name.removeprefix("_lakefs/") for name in names]
-    unread = [stem for stem in stems if len(stem) == 64 and RangeId(stem) not in found]
-    for key, data in store.read_many([f"_lakefs/{stem}" for stem in unread]):
-        table = open_table(data)
-        user = table.properties.user
-        # Metaranges and refs dumps lie in the same folder.
-        if user.get("type") == b"ranges" and "entity" not in user:
-            found[RangeId(key.removeprefix("_lakefs/"))] = len(table)
-    return found

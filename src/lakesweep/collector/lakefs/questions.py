@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient
-from lakesweep.catalogs.lakefs.values import Repository
 from lakesweep.collector.lakefs.marks import load_plan
-from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.paths import parse_mark_id
+from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.errors import CatalogNotFoundError, ConfigError
@@ -34,9 +32,9 @@ class Question:
 class Questions:
     """Turns what a user writes into addresses."""
 
-    def __init__(self, client: LakeFSClient, repository: Repository, target: Target) -> None:
-        self._client, self._repository, self._target = client, repository, target
-        self._normaliser = normaliser_of(target)
+    def __init__(self, repository: LakeFSRepository, target: Target) -> None:
+        self._repository, self._target = repository, target
+        self._client, self._name = repository.client, repository.name
 
     def parse(self, text: str) -> Question:
         """`lakefs://repo/ref/path`, the URI of an object, an address, or `PATH[@REF]`.
@@ -47,15 +45,15 @@ class Questions:
         if text.startswith("lakefs://"):
             repository, _, rest = text.removeprefix("lakefs://").partition("/")
             ref, _, path = rest.partition("/")
-            if repository != self._repository.id or not ref or not path:
+            if repository != self._name or not ref or not path:
                 raise ConfigError(
-                    f"{text} is no object of {self._repository.id}: write lakefs://{self._repository.id}/REF/PATH. "
+                    f"{text} is no object of {self._name}: write lakefs://{self._name}/REF/PATH. "
                     "Nothing was touched.",
                     kind="bad-object",
                 )
             return self._at(text, ref, path)
         if "://" in text:
-            address = self._normaliser.relative(text)
+            address = self._repository.addresses.relative(text)
             if address is None:
                 root = self._target.namespace.uri
                 return Question(text, not_found=f"it lies outside the storage namespace {root}")
@@ -68,7 +66,7 @@ class Questions:
     def of_mark(self, mark_id: str) -> Iterator[tuple[str, str]]:
         """Address and reason of every object that a mark names."""
         store = self._target.open()
-        plan = load_plan(store, self._repository.id, parse_mark_id(mark_id))
+        plan = load_plan(store, self._name, parse_mark_id(mark_id))
         for file in plan.files:
             with named_damage(file.key, "Mark again."):
                 rows = read_mark(store.read(file.key))
@@ -83,7 +81,7 @@ class Questions:
         path, _, ref = text.rpartition("@")
         if path and ref and self._has_ref(ref):
             return self._at(text, ref, path)
-        default = self._repository.default_branch
+        default = self._repository.details.default_branch
         found = self._at(text, default, text)
         if found.address or found.notes:
             return found
@@ -94,16 +92,16 @@ class Questions:
 
     def _has_ref(self, ref: str) -> bool:
         try:
-            self._client.commit(self._repository.id, ref)
+            self._client.commit(self._name, ref)
         except CatalogNotFoundError:
             return False
         return True
 
     def _at(self, asked: str, ref: str, path: str) -> Question:
-        entry = self._client.stat_object(self._repository.id, ref, path)
+        entry = self._client.stat_object(self._name, ref, path)
         if entry is None:
             return Question(asked, not_found=f"{ref} has no path {path}")
-        address = self._normaliser.relative(entry.physical_address)
+        address = self._repository.addresses.relative(entry.physical_address)
         if address is None:
             outside = f"{path} at {ref} is {entry.physical_address}, outside the storage namespace"
             return Question(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
@@ -20,11 +20,9 @@ from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.entries import AddressType
 from lakesweep.formats.ranges import read_range_addresses, read_range_records
-from lakesweep.formats.sstable import open_table
-from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("FoundInRanges", "addresses_below", "every_other_range", "find_in_ranges", "search_ranges"),
+    *("FoundInRanges", "addresses_below", "find_in_ranges", "search_ranges"),
 ]
 
 _MOST_TASKS = 200
@@ -101,20 +99,6 @@ def addresses_below(
         for text in entries.filter(pa.array(is_below)).column("address").to_pylist():
             found.update(normaliser.readings(text) if "://" in text else (text,))
     return frozenset(found)
-
-
-def every_other_range(store: ObjectStore, known: Collection[RangeId]) -> dict[RangeId, int | None]:
-    """Range files of the namespace that no commit of ours names, as `live.py` looks for them."""
-    names = store.list_folder("_lakefs/").objects.column("key").to_pylist()
-    stems = [name.removeprefix("_lakefs/") for name in names]
-    unknown = [stem for stem in stems if len(stem) == 64 and RangeId(stem) not in known]
-    found: dict[RangeId, int | None] = {}
-    for key, data in store.read_many([f"_lakefs/{stem}" for stem in unknown]):
-        user = open_table(data).properties.user
-        # Metaranges and refs dumps lie in the same folder.
-        if user.get("type") == b"ranges" and "entity" not in user:
-            found[RangeId(key.removeprefix("_lakefs/"))] = None
-    return found
 
 
 def find_in_ranges(

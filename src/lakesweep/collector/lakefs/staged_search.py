@@ -7,14 +7,13 @@ request for each path: where these would be too many, the answer says what was n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient
-from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
-from lakesweep.domain.commits import BranchHead, BranchId
+from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.domain.commits import BranchId
 from lakesweep.domain.explanations import HeldOutside, HolderKind
 from lakesweep.errors import CatalogNotFoundError
 
@@ -34,16 +33,15 @@ class StagedFound:
     unread: tuple[str, ...] = ()
 
 
-def staged_paths(
-    client: LakeFSClient, repository: str, heads: Sequence[BranchHead]
-) -> tuple[list[Place], tuple[str, ...]]:
+def staged_paths(repository: LakeFSRepository) -> tuple[list[Place], tuple[str, ...]]:
     """Paths that are staged, on every branch, and a word on those that are too many."""
+    client, name = repository.client, repository.name
     found: list[Place] = []
-    for head in heads:
+    for head in client.branches(name):
         after: str | None = ""
         while after is not None:
             try:
-                paths, after = client.staged_page(repository, head.id, after=after)
+                paths, after = client.staged_page(name, head.id, after=after)
             except CatalogNotFoundError:
                 break  # the branch went away
             found += [(head.id, path) for path in paths]
@@ -54,11 +52,7 @@ def staged_paths(
 
 
 def look_up_paths(
-    client: LakeFSClient,
-    repository: str,
-    normaliser: AddressNormaliser,
-    places: Iterable[Place],
-    addresses: frozenset[str],
+    repository: LakeFSRepository, places: Iterable[Place], addresses: frozenset[str]
 ) -> StagedFound:
     """Ask each branch what it reads at a path, and keep what has one of the addresses."""
     asked = list(islice(places, MOST_PATHS + 1))
@@ -72,8 +66,9 @@ def look_up_paths(
 
     def look(place: Place) -> list[HeldOutside]:
         branch, path = place
-        entry = client.stat_object(repository, branch, path)
-        readings = normaliser.readings(entry.physical_address) if entry is not None else ()
+        entry = repository.client.stat_object(repository.name, branch, path)
+        address = entry.physical_address if entry is not None else None
+        readings = repository.addresses.readings(address) if address is not None else ()
         held = addresses.intersection(readings)
         return [HeldOutside(HolderKind.STAGED, address, branch, path) for address in held]
 
