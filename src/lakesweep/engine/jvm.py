@@ -41,7 +41,7 @@ _LONGEST_SOCKET_PATH = 100  # a little less than what systems allow
 
 
 class AheadJvm:
-    """A JVM on its way. Nobody has to come for it: `abandon` ends it, and so does the end of this process."""
+    """A JVM that starts early. `abandon` ends one that nobody takes, and so does the end of this process."""
 
     def __init__(self, home: Path, settings: Mapping[str, str]) -> None:
         self.settings = dict(settings)

@@ -57,19 +57,6 @@ class Records:
         """Key of one record."""
         return self.keys[self.key_offsets[i] : self.key_offsets[i + 1]].tobytes()
 
-    def value(self, i: int) -> bytes:
-        """Value of one record."""
-        return self.values[self.value_offsets[i] : self.value_offsets[i + 1]].tobytes()
-
-    def slice(self, start: int, stop: int) -> Records:
-        """Records start … stop - 1, sharing the buffers."""
-        return Records(
-            self.key_offsets[start : stop + 1],
-            self.keys,
-            self.value_offsets[start : stop + 1],
-            self.values,
-        )
-
 
 def _offsets(parts: Sequence[bytes]) -> Ints:
     offsets = np.zeros(len(parts) + 1, np.int64)

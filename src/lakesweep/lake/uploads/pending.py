@@ -4,9 +4,10 @@
        │                  └──release──▶ PENDING
        └──expired, aborted──▶ ENDING ──(parts removed)──▶ removed
 
-Every arrow is a compare-and-set of the record. The entry is staged before the record goes, and a record is counted until
-it goes. So a collection that reads these records before it reads staged entries meets each upload in one of the two. An
-expired record is *taken away* before it stops counting: a link that looked at it a moment before can't claim it any more.
+Every arrow is a compare-and-set of the record. The entry is staged in a transaction that finds the record as it was
+claimed, and before the record goes; a record is counted until it goes. So a collection that reads these records before
+it reads staged entries meets each upload in one of the two. An expired record is *taken away* before it stops counting:
+a link that looked at it a moment before can't claim it any more.
 """
 
 from __future__ import annotations
