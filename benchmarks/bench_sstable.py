@@ -24,8 +24,8 @@ from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
-from lakesweep.formats.warmup import warm_up
 from lakesweep.formats.xid import new_descending_xid, new_xid
+from lakesweep_testing.warmup import warm_up
 from plain_sstable import read_addresses
 
 _AT_LEAST_TIMES = 15.0

@@ -16,9 +16,9 @@ from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import open_range, read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
-from lakesweep.formats.warmup import warm_up_iceberg
 from lakesweep.java import find_java_home
 from lakesweep.storage.s3.page_scan import scan_rows
+from lakesweep_testing.warmup import warm_up_iceberg
 
 
 def main() -> int:

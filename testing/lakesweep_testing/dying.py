@@ -28,12 +28,12 @@ from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError
-from lakesweep.formats.warmup import warm_up
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.trouble import MeddlingBackend, through_store
+from lakesweep_testing.warmup import warm_up
 
 __all__ = ["Collected", "DyingCollector"]
 
