@@ -82,12 +82,10 @@ def _read(file: str) -> str:
 
 
 def _show(settings: Settings, rules: RetentionRules | None) -> None:
-    from lakesweep.collector.lakefs.retention_rules import rules_document
-
     if rules is None:
         print_result(settings.output, None, ["no rules: nothing expires"])
         return
     branches = sorted(rules.branch_retention_days.items())
     lines = [f"default  {rules.default_retention_days} days"]
     lines += [f"branch   {branch}: {days} days" for branch, days in branches]
-    print_result(settings.output, rules_document(rules), lines)
+    print_result(settings.output, rules.as_json(), lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lakesweep.domain.commits import BranchId
 
@@ -18,6 +19,16 @@ class RetentionRules:
     def days_for(self, branch_id: BranchId) -> int:
         """The branch's own rule, else the default."""
         return self.branch_retention_days.get(branch_id, self.default_retention_days)
+
+    def as_json(self) -> dict[str, Any]:
+        """The rules as lakeFS's API and users write them."""
+        return {
+            "default_retention_days": self.default_retention_days,
+            "branches": [
+                {"branch_id": branch_id, "retention_days": days}
+                for branch_id, days in sorted(self.branch_retention_days.items())
+            ],
+        }
 
     def __str__(self) -> str:
         branches = ", ".join(f"{b} {d} d" for b, d in sorted(self.branch_retention_days.items()))

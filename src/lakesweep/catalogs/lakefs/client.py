@@ -306,16 +306,9 @@ class LakeFSClient:
 
     def set_rules(self, repository: str, rules: RetentionRules) -> None:
         """Set the retention rules."""
-        body = {
-            "default_retention_days": rules.default_retention_days,
-            "branches": [
-                {"branch_id": branch, "retention_days": days}
-                for branch, days in sorted(rules.branch_retention_days.items())
-            ],
-        }
         path = ["repositories", repository, "settings", "gc_rules"]
         operation = f"setting the retention rules of {repository}"
-        self._http.change(operation, "PUT", path, body=body, expect=(204,))
+        self._http.change(operation, "PUT", path, body=rules.as_json(), expect=(204,))
 
     def delete_rules(self, repository: str) -> None:
         """Remove the retention rules: nothing expires any more."""

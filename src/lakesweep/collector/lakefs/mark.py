@@ -18,7 +18,6 @@ from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import RunFolder, mark_folder, parse_mark_id
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import MarkRequest, What
-from lakesweep.collector.lakefs.retention_rules import rules_document
 from lakesweep.collector.lakefs.reuploads import undecided_notes
 from lakesweep.collector.lakefs.saved import save_for_sweep
 from lakesweep.collector.lakefs.search import RepositorySearch
@@ -176,7 +175,7 @@ def _record(
         min_age_lowered=plan.is_min_age_lowered,
         last_slice=slice_name(slices[-1]) if slices else "",
         oldest_garbage=found.judged.oldest_garbage if plan.garbage.objects else None,
-        rules=rules_document(live.rules) if live.rules is not None else {},
+        rules=live.rules.as_json() if live.rules is not None else {},
         retained_commits=len(live.retained),
         expired_commits=len(live.expired),
         mark=search.resources.store.root.child(mark_folder(plan.mark_id)).uri,

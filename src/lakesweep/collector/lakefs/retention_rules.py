@@ -49,17 +49,6 @@ def parse_rules(text: str, where: str) -> RetentionRules:
     return RetentionRules(default, branches)
 
 
-def rules_document(rules: RetentionRules) -> dict[str, Any]:
-    """The JSON that `parse_rules` reads."""
-    return {
-        _DEFAULT: rules.default_retention_days,
-        _BRANCHES: [
-            {_BRANCH: branch, _DAYS: days}
-            for branch, days in sorted(rules.branch_retention_days.items())
-        ],
-    }
-
-
 def change_rules(client: LakeFSClient, repository: str, rules: RetentionRules) -> list[str]:
     """Set the rules and read them back; answers warnings about rules that do nothing.
 

@@ -29,7 +29,6 @@ from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, uncommitted_folder
 from lakesweep.collector.lakefs.references import EventFile, RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What, WhatIfRequest
-from lakesweep.collector.lakefs.retention_rules import rules_document
 from lakesweep.collector.lakefs.saved import event_files, load_range_index
 from lakesweep.collector.lakefs.served import note_served, remove_served
 from lakesweep.collector.lakefs.slices import find_slices
@@ -301,7 +300,7 @@ def _result(
         rules=tuple(
             RulesFigure(
                 name,
-                rules_document(rules),
+                rules.as_json(),
                 curves[number].at(0),
                 *_commit_counts(asked.questions[number]),
             )

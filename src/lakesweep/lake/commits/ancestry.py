@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lakesweep.domain.commits import Commit, CommitId
 from lakesweep.lake.commits.commit_records import Commits
+from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.values import Repository
 
 _FROM_LEFT, _FROM_RIGHT = 1, 2
@@ -30,10 +31,8 @@ def newest_first(
                 heapq.heappush(queue, _Newest(commits.get(repository, parent)))
 
 
-def merge_base(
-    commits: Commits, repository: Repository, left: CommitId, right: CommitId
-) -> Commit | None:
-    """The nearest commit that both sides reach; None when their histories are apart.
+def merge_base(commits: Commits, repository: Repository, left: CommitId, right: CommitId) -> Commit:
+    """The nearest commit that both sides reach; `InvalidRequestError` when their histories are apart.
 
     Commits are taken with descendants first (by generation), so the first one reached from both sides has no
     descendant that is.
@@ -58,7 +57,10 @@ def merge_base(
             return commit
         for parent in commit.parents:
             reach(parent, sides)
-    return None
+    raise InvalidRequestError(
+        f"commits {left} and {right} of {repository.id} have no history in common",
+        kind="no-merge-base",
+    )
 
 
 class _Newest:

@@ -117,16 +117,10 @@ class Diffing:
         prefix: bytes,
         after: bytes | None,
     ) -> _Rows:
-        base = merge_base(self._commits, repository, left, right)
-        if base is None:
-            raise InvalidRequestError(
-                f"commits {left} and {right} of {repository.id} have no history in common",
-                kind="no-merge-base",
-            )
         found = three_way(
             self._committed,
             repository,
-            base_id=base.meta_range_id,
+            base_id=merge_base(self._commits, repository, left, right).meta_range_id,
             source_id=self._committed.metarange_of(repository, right),
             destination_id=self._committed.metarange_of(repository, left),
             start=_start(prefix, after),

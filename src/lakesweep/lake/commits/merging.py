@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
+from lakesweep.domain.commits import CommitId, MetaRangeId
 from lakesweep.lake.commits.ancestry import merge_base
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.commits.committed import Committed
@@ -65,7 +65,7 @@ class Merging:
                 repository, self._refs.resolve(repository, source_ref).commit_id
             )
             destination = self._commits.get(repository, record.head.commit_id)
-            base = self._base(repository, source, destination)
+            base = merge_base(self._commits, repository, source.id, destination.id)
             if source.meta_range_id == base.meta_range_id and not allow_empty:
                 raise NoChangesError(
                     f"{source_ref!r} brings nothing to branch {destination_branch!r} of"
@@ -97,11 +97,7 @@ class Merging:
         """The commits a merge would start from."""
         source = self._refs.resolve(repository, source_ref).commit_id
         destination = self._refs.resolve(repository, destination_ref).commit_id
-        base = self._base(
-            repository,
-            self._commits.get(repository, source),
-            self._commits.get(repository, destination),
-        )
+        base = merge_base(self._commits, repository, source, destination)
         return MergeBase(source, destination, base.id)
 
     def three_way_metarange(
@@ -152,12 +148,3 @@ class Merging:
                     " nothing was merged. Choose a strategy, or make one side agree."
                 )
             yield key, TOMBSTONE if source is None else source
-
-    def _base(self, repository: Repository, source: Commit, destination: Commit) -> Commit:
-        base = merge_base(self._commits, repository, source.id, destination.id)
-        if base is None:
-            raise InvalidRequestError(
-                f"commits {source.id} and {destination.id} of {repository.id} have no history in common",
-                kind="no-merge-base",
-            )
-        return base

@@ -7,7 +7,7 @@ import json
 from fastapi import APIRouter, Request, Response
 
 from lakesweep.collector.lakefs.opening import open_client
-from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules, rules_document
+from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import ConfigError
 from lakesweep.web.admission import caller_of, form_of
@@ -72,4 +72,4 @@ def _page(
 
 
 def _text_of(rules: RetentionRules | None) -> str:
-    return json.dumps(rules_document(rules or RetentionRules(30)), indent=2, ensure_ascii=False)
+    return json.dumps((rules or RetentionRules(30)).as_json(), indent=2, ensure_ascii=False)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules, rules_document
+from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.domain.location import Location
 from lakesweep.domain.rules import RetentionRules
@@ -27,7 +27,7 @@ def test_rules_survive_a_round_trip() -> None:
     """What `show` prints, `set` reads."""
     rules = parse_rules(EXAMPLE, "x")
     assert rules == RetentionRules(21, {BranchId("main"): 28, BranchId("dev"): 7})
-    assert parse_rules(json.dumps(rules_document(rules)), "x") == rules
+    assert parse_rules(json.dumps(rules.as_json()), "x") == rules
     assert parse_rules('{"default_retention_days": 3}', "x") == RetentionRules(3, {})
     # As a real server answers it.
     assert parse_rules('{"default_retention_days": 3, "branches": null}', "x") == RetentionRules(3)

@@ -35,16 +35,7 @@ router = APIRouter(prefix="/repositories/{repository}")
 @router.get("/gc/rules")
 def get_rules(lake: LakeDep, repository: str) -> Response:
     """The retention rules, under both of lakeFS's addresses."""
-    rules = lake.rules.get(lake.repositories.get(repository))
-    return json_reply(
-        {
-            "default_retention_days": rules.default_retention_days,
-            "branches": [
-                {"branch_id": branch_id, "retention_days": days}
-                for branch_id, days in sorted(rules.branch_retention_days.items())
-            ],
-        }
-    )
+    return json_reply(lake.rules.get(lake.repositories.get(repository)).as_json())
 
 
 @router.put("/settings/gc_rules")
