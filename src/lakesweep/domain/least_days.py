@@ -29,7 +29,7 @@ _FOR_EVER = 10**9
 
 @dataclass(frozen=True, slots=True)
 class LeastDays:
-    """The smallest number of days that retains a commit, and the branch that pointed at it last.
+    """The smallest number of days that retains a commit, and a branch whose history has it.
 
     0 days: it is retained whatever the days. The branch is None for a commit that is on none.
     """
@@ -47,36 +47,41 @@ def least_days(
 ) -> dict[CommitId, LeastDays]:
     """For every commit the smallest number of days that retains it, where all branches and the default have that number.
 
-    Of several branches at one head, the first in `heads` counts. Arguments are those of `retained_commits`.
+    Of several branches that have a commit, the first in `heads` is named, and one that was deleted or moved only where no
+    other is. Arguments are those of `retained_commits`.
     """
     moves, roots = list(head_moves), list(keep)
     assert_all_known(graph, heads, moves, roots)
-    last: dict[CommitId, tuple[datetime, BranchId | None]] = {}
+    until: dict[CommitId, datetime] = {}
+    branches: list[BranchId | None] = [
+        *dict.fromkeys([*(head.id for head in heads), *sorted(m.branch_id for m in moves)]),
+        None,
+    ]
+    ranks = {branch_id: rank for rank, branch_id in enumerate(branches)}
+    owners: dict[CommitId, int] = {}
 
-    def hold(commit_id: CommitId, until: datetime, branch_id: BranchId | None) -> None:
-        known = last.get(commit_id)
-        if known is None or until > known[0]:
-            last[commit_id] = (until, branch_id)
+    def hold(commit_id: CommitId, time: datetime | None, owner: int) -> None:
+        owners[commit_id] = min(owner, owners.get(commit_id, owner))
+        if time is not None:
+            until[commit_id] = max(time, until.get(commit_id, time))
 
-    at_head: dict[CommitId, BranchId] = {}
     for head in heads:
-        at_head.setdefault(head.commit_id, head.id)
+        hold(head.commit_id, None, ranks[head.id])
     for move in moves:
-        hold(move.commit_id, move.until, move.branch_id)
+        hold(move.commit_id, move.until, ranks[move.branch_id])
     order = children_first(graph)
     superseded = {commit.main_parent for commit in order}
-    kept = {*at_head, *roots}
+    on_branches = {head.commit_id for head in heads}
+    kept = on_branches.union(roots)
     found: dict[CommitId, LeastDays] = {}
     for commit in order:
-        if commit.id not in superseded and commit.id not in at_head:
-            hold(commit.id, commit.creation_date, None)
-        branch_id = at_head.get(commit.id)
-        if branch_id is None:
-            branch_id = last[commit.id][1]
+        if commit.id not in superseded and commit.id not in on_branches:
+            hold(commit.id, commit.creation_date, ranks[None])
+        owner = owners[commit.id]
         if commit.main_parent is not None:
-            hold(commit.main_parent, commit.creation_date, branch_id)
-        days = 0 if commit.id in kept else _days_back_to(last[commit.id][0], now)
-        found[commit.id] = LeastDays(days, branch_id)
+            hold(commit.main_parent, commit.creation_date, owner)
+        days = 0 if commit.id in kept else _days_back_to(until[commit.id], now)
+        found[commit.id] = LeastDays(days, branches[owner])
     return found
 
 

@@ -19,7 +19,7 @@ _MOST_STEPS = 10
 _GROUP_DAYS = (1, 7, 30, 90)
 _MOST_ROWS = 10
 _HEADINGS = {
-    "branch": "by the branch that had it last",
+    "branch": "by branch",
     "path": "by path",
     "age": "by age",
     "size": "by size",

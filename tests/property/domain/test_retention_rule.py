@@ -201,18 +201,21 @@ def test_a_commit_superseded_before_all_time_is_kept_by_no_days():
     assert first.id not in retained_commits(graph, heads, RetentionRules(2**31 - 1), NOW)
 
 
-def test_the_branch_that_pointed_at_a_commit_last_owns_it():
-    """A head belongs to the first branch that has it, what it superseded to the same one, a leaf on no branch to none."""
+def test_the_first_branch_that_has_a_commit_owns_it():
+    """Of shared history the first branch is named, of a deleted branch's own commits that branch, of a lost leaf none."""
     first = Commit(CommitId("a"), "", "", NOW - 9 * DAY, MetaRangeId(""), ())
     on_dev = Commit(CommitId("b"), "", "", NOW - 3 * DAY, MetaRangeId(""), (first.id,))
     on_main = Commit(CommitId("c"), "", "", NOW - 5 * DAY, MetaRangeId(""), (first.id,))
     lost = Commit(CommitId("d"), "", "", NOW - 8 * DAY, MetaRangeId(""), (first.id,))
-    main, dev, _ = BRANCHES
+    dropped = Commit(CommitId("e"), "", "", NOW - 7 * DAY, MetaRangeId(""), (first.id,))
+    main, dev, fix = BRANCHES
     heads = [BranchHead(main, on_main.id), BranchHead(dev, on_dev.id)]
-    least = least_days(CommitGraph([first, on_dev, on_main, lost]), heads, NOW)
+    moves = [HeadMove(fix, dropped.id, NOW - 6 * DAY)]
+    least = least_days(CommitGraph([first, on_dev, on_main, lost, dropped]), heads, NOW, moves)
     assert {name: (found.days, found.branch_id) for name, found in least.items()} == {
-        first.id: (4, dev),
+        first.id: (4, main),
         on_dev.id: (0, dev),
         on_main.id: (0, main),
         lost.id: (9, None),
+        dropped.id: (7, fix),
     }

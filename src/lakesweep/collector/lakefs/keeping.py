@@ -31,7 +31,7 @@ class KeepingClasses:
     """Distinct answers to all questions. A row has the least days by question, and a rank as its last column.
 
     The rank is the first question's days times the number of owners, plus the owner's number. Of several classes that
-    hold one object, the one of least rank held it last, and its owner is the object's. Picklable: it travels with tasks.
+    hold one object, the one of least rank keeps it longest, and its owner is the object's. Picklable: it travels with tasks.
     """
 
     table: Ints

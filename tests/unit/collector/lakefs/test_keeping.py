@@ -1,4 +1,4 @@
-"""Classes of answers: an object that several of them hold is kept by the longest, and belongs to who held it last."""
+"""Classes of answers: an object that several of them hold is kept by the longest, and belongs to its owner."""
 
 from __future__ import annotations
 
