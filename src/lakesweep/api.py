@@ -29,11 +29,14 @@ from lakesweep.collector.lakefs.opening import (
     sweep_request,
     what_if_request,
 )
+from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder
 from lakesweep.collector.lakefs.retention_rules import parse_rules
 from lakesweep.collector.lakefs.what_if import run_what_if
+from lakesweep.collector.run_files import RunId
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run, watched_run
 from lakesweep.progress.displays import fitting_display
+from lakesweep.report.html.beside import RunPlace, write_page
 from lakesweep.settings.lakefs_options import SETTING
 from lakesweep.settings.load import load_settings
 
@@ -350,7 +353,7 @@ def _refuse_unknown(options: Access, known: Collection[str]) -> None:
 def _watched(
     spark: SparkSession, repo: str, settings: Settings, command: str
 ) -> Iterator[RunContext]:
-    """A run of which metrics tell when it has ended, as they do of a command."""
+    """A run that leaves its page when it has ended, and of which metrics tell, as those of a command."""
     metrics_file = settings.output.metrics_file
     with (
         watched_run(command, metrics_file, repository=repo) as run,
@@ -360,7 +363,10 @@ def _watched(
         try:
             yield context
         finally:
-            run.record = context.resources.phases.saved_record
+            run.record = record = context.resources.phases.saved_record
+            if record is not None:
+                files = RunFolder(RunId(record.run_id))
+                write_page(RunPlace(context.resources.store, files, LATEST_WHAT_IF), record)
 
 
 @contextmanager

@@ -28,7 +28,6 @@ from lakesweep.domain.garbage_summary import (
     GarbageSummary,
     LargeObject,
     decode_garbage,
-    fold_small_folders,
 )
 from lakesweep.domain.run_summary import RunSummary, encode_summary
 from lakesweep.domain.verdicts import Tally
@@ -130,7 +129,7 @@ def _sum_batch(rows: pa.Table, as_of: datetime) -> GarbageSummary:
     return GarbageSummary(
         Tally(rows.num_rows, int(sizes.sum())),
         _by(rows, "reason"),
-        fold_small_folders(_by(rows, "folder")),
+        _by(rows, "folder"),
         _classes(ages, has_time, sizes, [days * day for days, _ in AGES]),
         _classes(sizes, has_size, sizes, [low for low, _ in SIZES]),
         _largest(rows),

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 from xml.etree import ElementTree
 
 import pytest
 
+import lakesweep
 from lakesweep.cli import running
 from lakesweep.collector import garbage_sums
 from lakesweep.report.html import page as pages
 from lakesweep_testing.commands import Repository, Shell
 from lakesweep_testing.inprocess import InProcessEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MakeRepository = Callable[[str], Repository]
 
@@ -116,6 +122,38 @@ def test_a_page_that_can_not_be_made_fails_no_run(
     assert said.count("A page or plot is missing") == 2
     assert not html.exists()
     assert not (run_folder(repo, swept["run_id"]) / "summary.json").exists()
+
+
+def test_runs_from_python_leave_pages(
+    make_repository: MakeRepository, environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of commands do."""
+    repo = make_repository("from-python")
+    monkeypatch.setattr("lakesweep.engine.session.session_properties", lambda spark: {})
+    monkeypatch.setattr("lakesweep.engine.spark.SparkEngine", lambda *_: InProcessEngine())
+    spark = cast("SparkSession", None)
+    marked = lakesweep.mark(spark, "from-python")
+    page = run_folder(repo, marked.run_id) / "report.html"
+    assert "marked; nothing was deleted" in page.read_text("utf-8")
+    swept = lakesweep.sweep(spark, "from-python", marked.mark_id)
+    assert swept.run_id == marked.run_id
+    assert "swept to the end" in page.read_text("utf-8")
+
+
+def test_a_png_is_drawn_where_its_extra_is_installed(
+    shell: Shell,
+    make_repository: MakeRepository,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Elsewhere it is refused before the run, with the command that installs it."""
+    make_repository("drawn")
+    plot = tmp_path / "run.PNG"
+    shell.run("mark", "drawn", "--plot", str(plot))
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    shell.run("mark", "drawn", "--plot", str(plot), status=2)
+    assert "pip install 'lakesweep[png]'" in shell.err
 
 
 @pytest.mark.parametrize(

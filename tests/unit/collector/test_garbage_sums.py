@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pytest
 
 from lakesweep.collector import garbage_sums
-from lakesweep.collector.garbage_sums import sum_garbage, sum_parts
+from lakesweep.collector.garbage_sums import save_summary, sum_garbage, sum_parts
 from lakesweep.collector.parts import Part, parts_told, written_parts
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.garbage_summary import (
     AGES,
@@ -24,6 +27,7 @@ from lakesweep.domain.garbage_summary import (
     shown_folders,
 )
 from lakesweep.domain.location import Location
+from lakesweep.domain.run_summary import RunSummary, decode_summary
 from lakesweep.domain.verdicts import Tally
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.storage import StorageOptions
@@ -144,3 +148,22 @@ def test_shown_folders_make_up_the_whole() -> None:
     assert shown[0][0] == "data/…"
     assert ("x/y/z/", Tally(1, 9_000)) in shown
     assert shown_folders({}) == [("", Tally())]
+
+
+def test_sums_that_do_not_add_up_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No page is better than one with wrong numbers, and the run goes on."""
+    parts = write(*rows_of(20))
+    right = sum_garbage(InProcessEngine(), TARGET, parts, NOW, 200)
+    resources = Resources(TARGET, InProcessEngine(), Phases("r"), lambda: NOW)
+    save_summary(resources, "right.json", parts)
+    saved = decode_summary(resources.store.read("right.json"), "right.json")
+    assert saved == RunSummary(NOW, right)
+    for wrong in (replace(right, total=Tally(19, 5)), replace(right, ages=right.ages[:-1])):
+        monkeypatch.setattr(garbage_sums, "sum_garbage", lambda *_, wrong=wrong: wrong)
+        save_summary(resources, "wrong.json", parts)
+        assert resources.store.find("wrong.json") is None
+    said = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert len(said) == 2
+    assert all("could not be summed up" in message for message in said)

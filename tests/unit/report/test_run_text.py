@@ -83,6 +83,29 @@ def test_a_sweep_accounts_for_the_whole_plan(marked: RunRecord) -> None:
     assert "reason      denied: data/x/y" in text
 
 
+def test_what_is_young_says_when_it_can_be_collected(marked: RunRecord) -> None:
+    """The minimum age, and the time from which on all of it is old enough."""
+    young = replace(marked, min_age_seconds=87_000.0).counted({"young": 5}, {"young": 50})
+    line = next(line for line in run_text(young).splitlines() if "young" in line)
+    assert "younger than 1d10m; collectable from 2026-05-02T12:10:00Z" in line
+    unknown = replace(young, min_age_seconds=None)
+    assert "too young to be judged" in run_text(unknown)
+
+
+@pytest.mark.parametrize(("days", "said"), [(1, "1 day,"), (2, "2 days,")])
+def test_one_day_is_no_days(marked: RunRecord, days: int, said: str) -> None:
+    """As people say it."""
+    rules = {**marked.rules, "default_retention_days": days}
+    assert f"retention   {said} main 21" in run_text(replace(marked, rules=rules))
+
+
+def test_a_sweep_that_stopped_says_what_it_did_not_reach(marked: RunRecord) -> None:
+    """Its parts make up the whole plan."""
+    partly = replace(marked, status=RunStatus.PARTLY_SWEPT)
+    text = run_text(partly.counted({"deleted": 90}, {"deleted": 1 << 30}))
+    assert "└ kept                     3          0 B  not reached yet" in text
+
+
 def test_a_backup_shows_what_was_copied() -> None:
     """Nothing of marks and sweeps in it."""
     record = RunRecord(

@@ -46,7 +46,9 @@ def took(seconds: float) -> str:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     span = timedelta(seconds=seconds)
     minutes = span / timedelta(minutes=1)
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"
+    if minutes >= 120:
+        return f"{minutes / 60:.1f} h"
+    return f"{minutes:.1f} min" if minutes < 10 else f"{minutes:.0f} min"
 
 
 class _Codes(dict[int, str]):

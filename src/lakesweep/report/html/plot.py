@@ -14,6 +14,7 @@ from lakesweep.report.html.drawings.svg import Drawing, as_file
 from lakesweep.report.html.garbage_view import age_bars, folder_treemap
 from lakesweep.report.html.names import shortened
 from lakesweep.report.html.shares import account_tables
+from lakesweep.report.html.style import FONTS
 from lakesweep.report.html.what_if_view import what_if_curve
 
 __all__ = ["as_png", "plot", "plot_kind"]
@@ -73,7 +74,7 @@ def as_png(svg: str) -> bytes:
     size = 'xmlns="http://www.w3.org/2000/svg" width="40" height="20"'
     blank, lettered = (
         bytes(svg_to_bytes(svg_string=f"<svg {size}>{inner}</svg>"))
-        for inner in ("", '<text y="15" font-family="sans-serif">ab</text>')
+        for inner in ("", f'<text y="15" font-family="{FONTS}">ab</text>')
     )
     if blank == lettered:
         raise ConfigError(

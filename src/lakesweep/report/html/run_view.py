@@ -158,7 +158,7 @@ def _facts(record: RunRecord, limits: Limits) -> Iterator[tuple[str, str]]:
     yield "plan", record.plan_id
     yield "mark", limits.name(record.mark) if record.mark else limits.name(record.mark_id)
     if record.bytes.get("deleted"):
-        yield "freed", freed_text(record)
+        yield "freed", freed_text(record).replace("?", "not known")
     yield "versions", ", ".join(f"{name} {number}" for name, number in record.versions.items())
 
 

@@ -6,7 +6,7 @@ import base64
 import hashlib
 from importlib.resources import files
 
-__all__ = ["DARK", "LIGHT", "content_security_policy", "file_style", "page_style"]
+__all__ = ["DARK", "FONTS", "LIGHT", "content_security_policy", "file_style", "page_style"]
 
 # Each word stands for the same thing everywhere: garbage is rust, what is live is green.
 LIGHT = {
@@ -52,23 +52,29 @@ DARK = {
     "tile-3": "#2a323a",
 }
 
+_LINES = ("live", "garbage", "deleted", "unreferenced", "expired")
 # What a class of a drawing paints, and with which colour.
 _PAINTS = {
     "paper": ("fill", "paper"),
     "label": ("fill", "text"),
     "note": ("fill", "muted"),
+    "tile-note": ("fill", "text"),
     "grid": ("stroke", "line"),
     "axis": ("stroke", "muted"),
     **{f"fill-{name}": ("fill", name) for name in LIGHT if name not in ("paper", "text")},
-    **{f"line-{name}": ("stroke", name) for name in ("live", "garbage", "deleted", "unreferenced")},
-    **{f"line-{name}": ("stroke", name) for name in ("retained", "expired", "muted", "young")},
+    **{f"line-{name}": ("stroke", name) for name in _LINES},
 }
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif"
+# By name, too: what turns drawings into PNGs knows no other way to a font.
+FONTS = (
+    "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', 'Liberation Sans', Arial, "
+    "Helvetica, 'Open Sans', Ubuntu, Cantarell, FreeSans, Verdana, sans-serif"
+)
 _SHAPES = (
-    f"text{{font-family:{_FONT};font-size:12px}}"
+    f"text{{font-family:{FONTS};font-size:12px}}"
     "text.title{font-size:15px;font-weight:600}"
     ".grid,.axis{stroke-width:1;fill:none}"
-    "[class^=line-]{stroke-width:2;fill:none}"
+    + "".join(f".line-{name}{{stroke-width:2;fill:none}}" for name in _LINES)
+    + ".line-deleted{stroke-dasharray:7 4}"
 )
 
 

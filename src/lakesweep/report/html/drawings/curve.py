@@ -13,7 +13,7 @@ from lakesweep.report.html.drawings.svg import Drawing, element, text
 __all__ = ["Curve", "curves", "nice_steps"]
 
 _WIDTH, _HEIGHT = 720.0, 280.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80.0, 16.0, 26.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 80.0, 40.0, 26.0, 44.0
 
 
 @dataclass(frozen=True, slots=True)
