@@ -11,7 +11,7 @@ dictionary of options can hold. Errors are those of `lakesweep.errors`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
@@ -174,9 +174,9 @@ def sweep(
 ) -> RunRecord:
     """Delete what an earlier mark planned and is garbage still; `mark_id` may be an older client's folder."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(
-        spark, repo, settings, "sweep", lambda c, s: run_sweep(c, mark_id, sweep_request(s, repo))
-    )
+    request = sweep_request(settings, repo)
+    with _watched(spark, repo, settings, "sweep") as context:
+        return run_sweep(context, mark_id, request)
 
 
 def resume(
@@ -189,9 +189,9 @@ def resume(
 ) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys."""
     settings = _settings(spark, options, SweepOptions, guards)
-    return _run(
-        spark, repo, settings, "resume", lambda c, s: run_resume(c, run_id, sweep_request(s, repo))
-    )
+    request = sweep_request(settings, repo)
+    with _watched(spark, repo, settings, "resume") as context:
+        return run_resume(context, run_id, request)
 
 
 def backup(
@@ -205,9 +205,9 @@ def backup(
 ) -> RunRecord:
     """Copy what a mark names to a location outside the namespace; every copy is verified."""
     settings = _settings(spark, options, Access, guards)
-    return _run(
-        spark, repo, settings, "backup", lambda c, s: run_backup(c, mark_id, outside_target(s, to))
-    )
+    target = outside_target(settings, to)
+    with _watched(spark, repo, settings, "backup") as context:
+        return run_backup(context, mark_id, target)
 
 
 def restore(
@@ -221,13 +221,10 @@ def restore(
     **options: Unpack[Access],
 ) -> RunRecord:
     """Put what a mark names, or only these addresses, back from a backup; every copy is verified."""
-    return _run(
-        spark,
-        repo,
-        _settings(spark, options, Access, guards),
-        "restore",
-        lambda c, s: run_restore(c, mark_id, outside_target(s, source), addresses),
-    )
+    settings = _settings(spark, options, Access, guards)
+    target = outside_target(settings, source)
+    with _watched(spark, repo, settings, "restore") as context:
+        return run_restore(context, mark_id, target, addresses)
 
 
 def explain(
@@ -292,17 +289,6 @@ def _engine(spark: SparkSession | None) -> Engine | None:
     from lakesweep.engine.spark import SparkEngine
 
     return SparkEngine(spark)
-
-
-def _run(
-    spark: SparkSession,
-    repo: str,
-    settings: Settings,
-    command: str,
-    work: Callable[[RunContext, Settings], RunRecord],
-) -> RunRecord:
-    with _watched(spark, repo, settings, command) as context:
-        return work(context, settings)
 
 
 def _settings(
