@@ -64,6 +64,7 @@ class Untouched:
 
 
 CALLS: dict[str, Callable[..., object]] = {
+    "explain": lambda **options: lakesweep.explain("shop", "data/x", **options),  # type: ignore[arg-type]
     "collect": lambda **options: lakesweep.collect(Untouched(), "shop", **options),  # type: ignore[arg-type]
     "mark": lambda **options: lakesweep.mark(Untouched(), "shop", **options),  # type: ignore[arg-type]
     "sweep": lambda **options: lakesweep.sweep(Untouched(), "shop", "m1", **options),  # type: ignore[arg-type]

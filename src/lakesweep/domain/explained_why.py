@@ -37,7 +37,7 @@ def why_object(found: Explanation) -> str:
         return (
             f"it is not in the store, and no run of ours is known to have deleted it. {_was(found)}"
         )
-    return f"nothing that was read holds it, and not everything could be read. {_was(found)}"
+    return f"nothing that was read holds it, and not everything could be read: a mark decides. {_was(found)}"
 
 
 def on_the_day(at: datetime) -> str:

@@ -89,6 +89,31 @@ def test_the_day_follows_the_cut_off_of_the_reference_that_keeps_longest(
     assert replaced_at < now
 
 
+def test_a_state_is_live_while_the_newest_commit_that_has_it_is(scene: NessieScene) -> None:
+    """What a commit put stays live with the commits after it, until one of them replaces it."""
+    orders, other = scene.table("orders"), scene.table("other")
+    orders.append("a.parquet")
+    newest_at = later(scene, DAY)
+    other.append("o.parquet")
+    newest = scene.nessie.heads()["main"]
+    later(scene, DAY)
+    orders.remove(scene.uri("orders/data/a.parquet"))
+    later(scene, DAY)
+    other.append("p.parquet")
+    found = one(
+        scene, scene.uri("orders/data/a.parquet"), default="P4D", at=scene.written_at, grace=DAY
+    )
+    (held,) = found.holders
+    assert (held.commit, held.until) == (newest, newest_at + 4 * DAY + MOMENT)
+    assert found.goes_at == held.until
+    swept = []
+    for at in (found.goes_at - MOMENT, found.goes_at):
+        marked = scene.mark("P4D", at=at)
+        scene.defer(marked, grace=DAY)
+        swept.append(found.asked in scene.deferred(marked))
+    assert swept == [False, True]
+
+
 @pytest.mark.parametrize("drop", [False, True])
 def test_what_is_left_of_a_dropped_table_stays_and_says_so(scene: NessieScene, drop: bool) -> None:
     """Once its table is dropped, a file is nobody's to collect: the day of its last state is no day on which it goes."""

@@ -7,7 +7,7 @@ gets the commits that branches and tags reach; what else was ever committed must
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -105,15 +105,19 @@ def read_commit_graph(
 
 
 def read_refs_without_dump(
-    client: LakeFSClient, repository: str, *, lists_commits: bool
+    client: LakeFSClient,
+    repository: str,
+    *,
+    lists_commits: bool,
+    further: Sequence[CommitId] = (),
 ) -> RepositoryRefs:
     """Read all refs with questions alone, so that the server writes nothing.
 
     The embedded lake lists its commits (`lists_commits`) and logs its head moves. Of any other server the logs of its
-    branches and tags are read, and commits that none of those reaches stay unknown.
+    branches and tags are read, and of `further` commits; what none of those reaches stays unknown.
     """
     if not lists_commits:
-        return _read_by_logs(client, repository)
+        return _read_by_logs(client, repository, further)
     heads, tags = client.branches(repository), client.tags(repository)
     moves = client.head_moves(repository)
     # Commits last: they only become more, so every commit that was named above is among them.
@@ -199,12 +203,14 @@ def _read_if_there(store: ObjectStore, key: str) -> bytes | None:
         return None
 
 
-def _read_by_logs(client: LakeFSClient, repository: str) -> RepositoryRefs:
+def _read_by_logs(
+    client: LakeFSClient, repository: str, further: Sequence[CommitId] = ()
+) -> RepositoryRefs:
     heads = client.branches(repository)
     tags = client.tags(repository)
     commits: dict[CommitId, Commit] = {}
-    tips = dict.fromkeys([head.commit_id for head in heads] + [tag.commit_id for tag in tags])
-    for tip in tips:
+    tips = [head.commit_id for head in heads] + [tag.commit_id for tag in tags]
+    for tip in dict.fromkeys([*tips, *further]):
         _add_ancestors(client, repository, tip, commits)
     return RepositoryRefs(
         CommitGraph(commits.values()), tuple(heads), tuple(tags), GraphSource.LOGS

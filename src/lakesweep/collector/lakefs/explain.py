@@ -156,7 +156,11 @@ class _Explaining:
         asked = [questions.parse(text) for text in objects]
         is_embedded = self._repository.profile.tells_address_holders
         outside, unread = self._held_outside([q.address for q in asked if q.address])
-        refs = read_refs_without_dump(self._client, self._name, lists_commits=is_embedded)
+        kept = self._kept_refs()
+        refs = read_refs_without_dump(
+            self._client, self._name, lists_commits=is_embedded, further=kept
+        )
+        kept += [tag.commit_id for tag in refs.tags] if self._request.keep_tags else []
         ranges = read_commit_ranges(self._store, refs)
         notes: list[str] = []
         if self._request.mark_id is not None:
@@ -167,7 +171,7 @@ class _Explaining:
             unread = tuple(dict.fromkeys((*unread, *said_of_them)))
         addresses = list(dict.fromkeys(q.address for q in asked if q.address))
         infos = self._stat(addresses)
-        facts = self._read(refs, ranges, addresses, infos, outside, unread)
+        facts = self._read(refs, kept, ranges, addresses, infos, outside, unread)
         if not is_embedded:
             notes.append(_NOT_TOLD)
         return Explanations(
@@ -220,6 +224,7 @@ class _Explaining:
     def _read(
         self,
         refs: RepositoryRefs,
+        kept: Sequence[CommitId],
         ranges: CommitRanges,
         addresses: list[str],
         infos: dict[str, ObjectInfo | None],
@@ -231,7 +236,7 @@ class _Explaining:
         target, now = self._source.target, self._cutoff.reference_time
         found = search_ranges(target, ranges.counts, wanted, engine=engine)
         rules = self._client.rules(self._name)
-        commits = CommitsOfObjects(refs, rules, self._kept(refs), now, ranges, found)
+        commits = CommitsOfObjects(refs, rules, kept, now, ranges, found)
         elsewhere: frozenset[str] = frozenset()
         if not refs.complete:
             orphans = wanted - set(found.places)
@@ -254,9 +259,9 @@ class _Explaining:
             refs.complete,
         )
 
-    def _kept(self, refs: RepositoryRefs) -> list[CommitId]:
+    def _kept_refs(self) -> list[CommitId]:
         """Commits that the user names as further roots."""
-        kept = [tag.commit_id for tag in refs.tags] if self._request.keep_tags else []
+        kept: list[CommitId] = []
         for ref in self._request.keep_refs:
             try:
                 kept.append(self._client.commit(self._name, ref).id)
@@ -265,7 +270,7 @@ class _Explaining:
                     f"--keep-ref {ref}: {self._name} has no such branch, tag or commit. Nothing was touched.",
                     kind="bad-keep-ref",
                 ) from error
-        return [commit_id for commit_id in kept if commit_id in refs.graph]
+        return kept
 
     def _staged_again(
         self,
@@ -384,7 +389,8 @@ def _young_until(written: datetime | None, cutoff: Cutoff) -> datetime | None:
 def _unread(address: str, judged: Verdict, held: HeldBy | None, read: _Read) -> tuple[str, ...]:
     """What may hold the object and was not read."""
     unread = list(read.unread) if held is None or judged is not Verdict.LIVE else []
-    if address in read.elsewhere:
+    # Such a commit may hold the object longer than all others do, whatever range it is in.
+    if address in read.elsewhere or (judged is Verdict.EXPIRED and not read.knows_all_commits):
         unread.append(_DANGLING)
     if judged is Verdict.UNREFERENCED and not read.profile.lists_linked_objects:
         unread.append(_LOCAL_FILES)
@@ -392,8 +398,8 @@ def _unread(address: str, judged: Verdict, held: HeldBy | None, read: _Read) -> 
 
 
 def _notes(judged: Verdict, goes_at: datetime | None, read: _Read) -> tuple[str, ...]:
-    if read.knows_all_commits:
+    """A day by commits that are not all known may come later than it is said."""
+    is_open = judged in (Verdict.LIVE, Verdict.YOUNG) and goes_at is not None
+    if read.knows_all_commits or not is_open:
         return ()
-    if judged is Verdict.EXPIRED:
-        return (_OWN_LIST,)
-    return (f"at the earliest; not read: {_DANGLING}",) if goes_at is not None else ()
+    return (f"at the earliest; not read: {_DANGLING}",)

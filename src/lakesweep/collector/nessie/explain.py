@@ -25,6 +25,7 @@ from lakesweep.collector.nessie.identify import collect_dropped, facts_of
 from lakesweep.collector.nessie.live_catalog import LiveCatalog, LiveReader, read_live_catalog
 from lakesweep.collector.nessie.past_sweeps import find_deferred, find_deletions
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, NOT_UNDERSTOOD, TOO_NEW
+from lakesweep.collector.nessie.references import hash_live_files
 from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
 from lakesweep.collector.nessie.whereabouts import Whereabouts, locate, tables_around
 from lakesweep.domain.cutoff_policies import parse_policies
@@ -39,7 +40,6 @@ from lakesweep.domain.nessie_explanations import (
 )
 from lakesweep.domain.verdicts import Facts, Source, Verdict, verdict
 from lakesweep.errors import ConfigError, UnsafeToSweepError
-from lakesweep.formats.file_hashes import hash_listed_files
 
 __all__ = ["explain_files"]
 
@@ -323,8 +323,7 @@ def _is_other_kind(folders: TableFolders, place: Whereabouts) -> bool:
     files = named_files("others", folders.others)
     if files is None:
         return False
-    names, _ = hash_listed_files(pa.array(files.uris, pa.string()))
-    return place.hash in set(names.tolist())
+    return place.hash in set(hash_live_files(pa.array(files.uris, pa.string())).tolist())
 
 
 def _holders_of(
