@@ -31,7 +31,12 @@ def commands(record: RunRecord) -> list[Command]:
 
 def what_if_command(record: RunRecord) -> str:
     """The command that answers what other rules would free."""
-    return "lakesweep nessie what-if" if record.what == NESSIE else _line("what-if", record)
+    if record.what != NESSIE:
+        return _line("what-if", record)
+    # A set that nessie-gc marked does not tell where its catalog is.
+    is_known = record.repository.startswith(("http://", "https://"))
+    uri = shlex.quote(record.repository) if is_known else "URI"
+    return f"lakesweep nessie what-if --uri {uri}"
 
 
 def _lakefs(record: RunRecord) -> Iterator[Command]:
