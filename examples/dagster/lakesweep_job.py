@@ -3,8 +3,6 @@
 Tried: loaded by Dagster, and the job run to its end on an embedded lake. Not tried: a daemon with the schedule.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 
