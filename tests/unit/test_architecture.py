@@ -38,7 +38,10 @@ ALLOWED: dict[str, set[str]] = {
     "lake": {"storage", "formats", "domain"},
     "metrics": {"domain", "collector"},
     "web": {"collector", "engine", "report", "catalogs", "storage", "domain", "settings"},
-    "jobs": {"cli", "collector", "engine", "catalogs", "storage", "formats", "domain", "settings"},
+    "jobs": {
+        *("cli", "collector", "engine", "catalogs", "storage", "formats", "domain"),
+        *("metrics", "settings"),
+    },
     "cli": {
         *("collector", "engine", "catalogs", "storage", "formats", "domain"),
         *("settings", "lake", "metrics", "report", "jobs", "web"),

@@ -61,6 +61,7 @@ def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> Non
     from lakesweep.engine.session import session_properties as properties_of
     from lakesweep.engine.session import submitted_session
     from lakesweep.engine.spark import SparkEngine
+    from lakesweep.metrics.watched import watched_run
     from lakesweep.settings.load import load_settings
 
     session = submitted_session()
@@ -73,12 +74,15 @@ def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> Non
             "Nothing was copied.",
             kind="other-store",
         )
-    record = run_listed(
-        flow,
-        SparkEngine(session),
-        Phases(inside.namespace.uri),
-        outside_target(settings, lists),
-        inside,
-        outside_target(settings, outside),
-    )
-    show_record(settings.output, record)
+    name = inside.namespace.uri
+    with watched_run(flow, settings.output.metrics_file, repository=name) as run:
+        run.phases = Phases(name)
+        record = run_listed(
+            flow,
+            SparkEngine(session),
+            run.phases,
+            outside_target(settings, lists),
+            inside,
+            outside_target(settings, outside),
+        )
+        show_record(settings.output, record)

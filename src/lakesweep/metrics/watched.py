@@ -42,7 +42,7 @@ class WatchedRun:
         from lakesweep.progress import Counts
 
         status, kind = exit_status_of(error)
-        named = self.record.repository if self.record is not None else self.repository
+        named = self.repository or (self.record.repository if self.record is not None else "")
         phases = self.phases
         return RunOutcome(
             command=self.command,

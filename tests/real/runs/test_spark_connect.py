@@ -124,3 +124,62 @@ def test_error_in_a_task_keeps_its_words_and_its_status(
 def is_range_with(path: bytes, data: bytes) -> bool:
     """Whether a file of committed data is a range that names a path; small ones are not compressed."""
     return path in data and b"metaranges" not in data
+
+
+_WATCHED = """
+import json, sys, time
+import pyarrow as pa
+from lakesweep.collector.report_files import FileMailbox
+from lakesweep.collector.target import Target
+from lakesweep.domain.location import Location
+from lakesweep.engine.reporting import ReportingEngine
+from lakesweep.engine.session import build_session
+from lakesweep.engine.spark import SparkEngine
+from lakesweep.engine.tasks import Scatter
+from lakesweep.progress import ProgressBoard
+from lakesweep.storage import StorageOptions
+
+SCHEMA = pa.schema([pa.field("n", pa.int64())])
+
+def slowly(items):
+    import time
+    from lakesweep.progress import advance
+    for item in items:
+        time.sleep(1.0)
+        advance(item, 10 * item)
+        yield pa.RecordBatch.from_pylist([{"n": item}], schema=SCHEMA)
+
+told = []
+session = build_session(remote=sys.argv[1])
+board = ProgressBoard("repo")
+target = Target(Location.parse(sys.argv[2]), StorageOptions())
+engine = ReportingEngine(
+    SparkEngine(session, lambda done, total: told.append((done, total))),
+    board,
+    lambda: FileMailbox(target, "reports/", every_seconds=0.0),
+)
+with board.phase("list", "objects") as phase:
+    rows = engine.collect(Scatter([1, 2, 3, 4], slowly, SCHEMA, tasks=4))
+    seen = phase.snapshot()
+left = list(target.open().keys("reports/"))
+print(json.dumps([rows.num_rows, seen.items, seen.size_bytes, told, left]))
+"""
+
+
+def test_progress_comes_over_files_and_from_the_server(
+    connect: SparkConnect, tmp_path: Path
+) -> None:
+    """Executors leave reports in the store, the server tells of tasks, and nothing of it stays."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WATCHED, connect.remote_url, f"file://{tmp_path}"],
+        env={**os.environ, "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    rows, objects, size, told, left = json.loads(done.stdout)
+    assert (rows, objects, size, left) == (4, 10, 100, [])
+    assert all(finished <= total for finished, total in told)
+    assert any(total == 4 for _, total in told)

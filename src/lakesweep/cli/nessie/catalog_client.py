@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import ConfigError
+from lakesweep.metrics.watched import current_run
 from lakesweep.settings.nessie_values import OptionValues
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def nessie_client(options: OptionValues) -> Iterator[NessieClient]:
 
     _check_client_names(options)
     with NessieClient(options["uri"], options["nessie_option"]) as client:
+        current_run().repository = client.uri
         yield client
 
 
@@ -47,6 +49,7 @@ def reverifying_client(
         return
     uri = options["uri"] if is_named else _marked_address(live_sets, live_set_id)
     with NessieClient(uri, options["nessie_option"]) as client:
+        current_run().repository = client.uri
         yield client
 
 

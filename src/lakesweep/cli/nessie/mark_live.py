@@ -51,7 +51,7 @@ def mark_live(*, options: OptionValues, settings: Settings) -> None:
             opened_live_sets(database) as live_sets,
         ):
             phases = Phases("nessie", progress_display(settings.output))
-            current_run().phases, current_run().repository = phases, client.uri
+            current_run().phases = phases
             marked = mark_into(live_sets, client, request, wanted_id_file(options), phases)
     except LakesweepError as error:
         if settings.output.output == "json":
