@@ -26,7 +26,7 @@ policies = st.sampled_from(["P1D", "PT30H", "P3D", "2", "NONE"])
 
 
 @pytest.mark.slow
-@settings(max_examples=max(3, settings().max_examples // 15))
+@settings(max_examples=max(2, settings().max_examples // 25))
 @given(steps, policies, policies, st.booleans(), st.booleans(), st.data())
 def test_explanations_agree_with_sweeps_and_name_the_day(
     story_steps: list[tuple[str, int]],

@@ -78,7 +78,7 @@ def test_a_real_server_is_asked_and_nothing_is_written(
     retained = found["retained"]
     assert retained.goes_at is not None
     assert retained.commits[0].branch == "main"
-    made = context.client.commit(user.repository, last).creation_date
+    made = context.repository.client.commit(user.repository, last).creation_date
     assert timedelta(0) <= retained.goes_at - (made + timedelta(days=7)) <= timedelta(seconds=1)
     assert [(h.branch, h.path) for h in found["again"].outside] == [("main", "live")]
     garbage = {e.address for e in found.values() if e.said in (Said.GARBAGE, Said.UNKNOWN)}

@@ -73,9 +73,6 @@ _LOCAL_FILES = (
     "the server keeps its data in local files, where its list of staged objects is not whole: a mark leaves objects "
     "alone that are in no commit"
 )
-_OWN_LIST = (
-    "a mark also keeps what the server's own list of retained commits has; it was not asked for"
-)
 _NOT_TOLD = "not known by this server: deleted branches, tracked copies, uploads under way"
 
 
