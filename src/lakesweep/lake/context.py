@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from lakesweep.domain.location import Location
 from lakesweep.lake.addresses.reach import Reach
-from lakesweep.lake.kv.interface import KeyValueStore
+from lakesweep.lake.kv.interface import PAGE_ROWS, KeyValueStore, Row, scan
 from lakesweep.lake.values import Clock, LakeSettings, Repository
 from lakesweep.storage import ObjectStore, open_store
 from lakesweep.storage.waiting import about_to_wait
@@ -61,6 +62,18 @@ class LakeContext:
             self.reach.check_namespace(repository.storage_namespace)
             store = self.open(location)
         return store
+
+    def rows(
+        self,
+        repository: Repository,
+        prefix: bytes,
+        *,
+        after: bytes | None = None,
+        page_rows: int = PAGE_ROWS,
+    ) -> Iterator[Row]:
+        """The repository's records whose keys have the prefix, in key order, after a key (exclusive)."""
+        partition = partition_of(repository)
+        return scan(self.kv, partition, prefix=prefix, after=after, page_rows=page_rows)
 
     def open(self, location: Location) -> ObjectStore:
         """The object store at a place. Those used last stay open."""

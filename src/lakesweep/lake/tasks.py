@@ -16,7 +16,6 @@ from lakesweep.errors import LakesweepError
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.hidden_paths import HiddenPaths
-from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import Repository
 
@@ -108,7 +107,7 @@ class Tasks:
     def remove_old(self, repository: Repository, now: datetime) -> None:
         """Forget tasks that ended, or fell silent, long ago."""
         kv = self._context.kv
-        for key, raw in list(scan(kv, partition_of(repository), prefix=_PREFIX)):
+        for key, raw in list(self._context.rows(repository, _PREFIX)):
             if _decode(raw).updated_at + _KEPT < now:
                 kv.delete_if(partition_of(repository), key, raw)
 

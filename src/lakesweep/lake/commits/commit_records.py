@@ -18,7 +18,6 @@ from lakesweep.formats.identity import commit_id as compute_commit_id
 from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import InvalidRequestError, MissingError
-from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.records import (
     cut_page,
     decode_record,
@@ -117,19 +116,13 @@ class Commits:
 
     def all(self, repository: Repository) -> Iterator[Commit]:
         """Every commit, dangling ones included, in id order."""
-        rows = scan(
-            self._context.kv, partition_of(repository), prefix=_PREFIX, page_rows=_SCAN_ROWS
-        )
+        rows = self._context.rows(repository, _PREFIX, page_rows=_SCAN_ROWS)
         return (_decode(value) for _, value in rows)
 
     def page(self, repository: Repository, *, after: str = "", amount: int = 1000) -> Page[Commit]:
         """Commits in id order, dangling ones included; the offset is the commit's id."""
-        rows = scan(
-            self._context.kv,
-            partition_of(repository),
-            prefix=_PREFIX,
-            after=_key(CommitId(after)) if after else None,
-        )
+        last = _key(CommitId(after)) if after else None
+        rows = self._context.rows(repository, _PREFIX, after=last)
         commits = (_decode(value) for _, value in rows)
         return cut_page(((commit.id, commit) for commit in commits), page_size(amount))
 

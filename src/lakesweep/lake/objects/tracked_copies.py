@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from lakesweep.formats.xid import new_xid, xid_time
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Row, scan
+from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.values import Repository
 
 # Keys end in an xid, which begins with its time: they sort by age.
@@ -47,7 +47,7 @@ class TrackedCopies:
 
     def all(self, repository: Repository) -> Iterator[Row]:
         """Every record, oldest first."""
-        return scan(self._context.kv, partition_of(repository), prefix=_PREFIX)
+        return self._context.rows(repository, _PREFIX)
 
     def end_of(self, key: bytes) -> datetime:
         """From when on `remove_old` forgets a record with this key."""

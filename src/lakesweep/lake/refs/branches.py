@@ -10,7 +10,6 @@ from functools import lru_cache
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, ForbiddenError, MissingError, TooManyTriesError
-from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.names import check_branch_id
 from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.refs.head_moves import HeadMoves
@@ -116,12 +115,8 @@ class Branches:
 
     def all(self, repository: Repository, *, after: str | None = None) -> Iterator[BranchRecord]:
         """Every branch, hidden ones too, in id order."""
-        rows = scan(
-            self._context.kv,
-            partition_of(repository),
-            prefix=BRANCH_PREFIX,
-            after=None if after is None else _key(after),
-        )
+        last = None if after is None else _key(after)
+        rows = self._context.rows(repository, BRANCH_PREFIX, after=last)
         return (BranchRecord(decode_branch(raw), raw) for _, raw in rows)
 
     def page(
@@ -134,12 +129,8 @@ class Branches:
         show_hidden: bool = False,
     ) -> Page[BranchHead]:
         """Branches in id order."""
-        rows = scan(
-            self._context.kv,
-            partition_of(repository),
-            prefix=_key(prefix),
-            after=_key(after) if after else None,
-        )
+        last = _key(after) if after else None
+        rows = self._context.rows(repository, _key(prefix), after=last)
         heads = (decode_branch(raw) for _, raw in rows)
         shown = ((head.id, head) for head in heads if show_hidden or not head.hidden)
         return cut_page(shown, page_size(amount))

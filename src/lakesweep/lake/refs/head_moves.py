@@ -14,7 +14,7 @@ from itertools import islice
 from lakesweep.domain.commits import BranchId, CommitId, HeadMove
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Row, scan
+from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.records import (
     cut_page,
     decode_record,
@@ -64,7 +64,7 @@ class HeadMoves:
                 self._context.kv.delete_if(partition_of(repository), *row)
 
     def _rows(self, repository: Repository, *, after: bytes | None = None) -> Iterator[Row]:
-        return scan(self._context.kv, partition_of(repository), prefix=_PREFIX, after=after)
+        return self._context.rows(repository, _PREFIX, after=after)
 
 
 def _decode(row: Row) -> HeadMove:

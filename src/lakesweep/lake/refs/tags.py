@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from lakesweep.domain.commits import CommitId, Tag, TagId
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, MissingError
-from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.names import check_tag_id
 from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.values import Page, Repository
@@ -54,19 +53,15 @@ class Tags:
 
     def all(self, repository: Repository) -> Iterator[Tag]:
         """Every tag in id order."""
-        rows = scan(self._context.kv, partition_of(repository), prefix=_PREFIX)
+        rows = self._context.rows(repository, _PREFIX)
         return (_decode(raw) for _, raw in rows)
 
     def page(
         self, repository: Repository, *, prefix: str = "", after: str = "", amount: int = 100
     ) -> Page[Tag]:
         """Tags in id order."""
-        rows = scan(
-            self._context.kv,
-            partition_of(repository),
-            prefix=_key(prefix),
-            after=_key(after) if after else None,
-        )
+        last = _key(after) if after else None
+        rows = self._context.rows(repository, _key(prefix), after=last)
         tags = (_decode(raw) for _, raw in rows)
         return cut_page(((tag.id, tag) for tag in tags), page_size(amount))
 

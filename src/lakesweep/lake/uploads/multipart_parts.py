@@ -9,7 +9,6 @@ from datetime import datetime
 
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
 from lakesweep.lake.values import Repository
 
@@ -53,7 +52,7 @@ class Parts:
 
     def all(self, repository: Repository, upload_id: str) -> list[Part]:
         """The parts that count, by number."""
-        rows = scan(self._context.kv, partition_of(repository), prefix=_prefix(upload_id))
+        rows = self._context.rows(repository, _prefix(upload_id))
         return [_decode(raw) for _, raw in rows]
 
     def read(self, repository: Repository, upload_id: str, part: Part) -> Iterator[bytes]:
@@ -65,9 +64,7 @@ class Parts:
         store = self._context.store(repository)
         for batch in store.list(f"{_FOLDER}/{upload_id}/"):
             store.delete_many(batch.column("key").to_pylist())
-        for key, _ in list(
-            scan(self._context.kv, partition_of(repository), prefix=_prefix(upload_id))
-        ):
+        for key, _ in list(self._context.rows(repository, _prefix(upload_id))):
             self._context.kv.delete(partition_of(repository), key)
 
 

@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Literal
 
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Held, scan
+from lakesweep.lake.kv.interface import Held
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import NO_METADATA, Repository
 
@@ -139,12 +139,8 @@ class PendingUploads:
 
     def all(self, repository: Repository, *, after: str | None = None) -> Iterator[FoundUpload]:
         """Every record in id order."""
-        rows = scan(
-            self._context.kv,
-            partition_of(repository),
-            prefix=_PREFIX,
-            after=None if after is None else _key(after),
-        )
+        last = None if after is None else _key(after)
+        rows = self._context.rows(repository, _PREFIX, after=last)
         return (FoundUpload(_decode(raw), raw) for _, raw in rows)
 
     def live(self, repository: Repository, now: datetime) -> Iterator[PendingUpload]:
