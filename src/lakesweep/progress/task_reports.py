@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was handled. Retries and throttled requests are those of a process's object stores and catalogs."""
+    """What was handled. Retries and throttled requests are those of a process to its object stores."""
 
     objects: int = 0
     size_bytes: int = 0

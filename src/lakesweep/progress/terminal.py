@@ -46,7 +46,9 @@ class TerminalSink:
                 self._live = None
             return
         if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live = Live(
+                console=self._console, auto_refresh=False, transient=True, redirect_stdout=False
+            )
             self._live.start()
         lines = f"{_drawn(snapshot.running)}\n{_bar(snapshot.share)} {snapshot}"
         self._live.update(Text(lines, no_wrap=True, overflow="ellipsis"), refresh=True)
