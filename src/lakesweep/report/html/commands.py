@@ -64,6 +64,8 @@ def _lakefs(record: RunRecord) -> Iterator[Command]:
     if record.plan_id and record.objects["garbage"] and status is not RunStatus.SWEPT:
         to = "BACKUP_URI"
         yield Command("Copy first what would go.", _line("backup", record, *mark, "--to", to))
+    if record.objects["garbage"]:
+        yield Command("Ask why one of them goes.", _line("explain", record, "ADDRESS"))
     if record.objects["deleted"]:
         yield Command(
             "Bring back what was deleted, from a backup that was made of this mark.",
