@@ -167,7 +167,8 @@ class Lease:
             raise
         self.store_time = self._time_of(info)
         older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
-        self._store.delete_many(older)
+        if older:
+            self._store.delete_many(older)
 
     def _renew(self) -> None:
         every = min(self._life / 5, _RENEW_EVERY).total_seconds()
