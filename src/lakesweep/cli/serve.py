@@ -142,12 +142,12 @@ def serve(
 
         def announce() -> None:
             typer.echo(f"endpoint           {url_of(listener, serving)}")
-            if serving.pages is not None:
-                typer.echo(f"pages              {ui_url or url_of(listener, serving)}/ui/")
             if made is not None:
                 typer.echo(f"access key id      {made.access_key_id}")
             if made is not None and not any(given):
                 typer.echo(f"secret access key  {made.secret_access_key}   (shown this once)")
+            if serving.pages is not None:
+                typer.echo(f"pages              {ui_url or url_of(listener, serving)}/ui/")
 
         if workers == 1:
             serve_lake(lake, listener, announce=announce, serving=serving)
