@@ -47,6 +47,20 @@ class Piece(Generic[Folder]):
         return f"{self.folder}{'' if self.recursive else ' itself'}"
 
 
+@dataclass(frozen=True, slots=True)
+class TaskPieces(Generic[Folder]):
+    """What one task lists straight into cells: a source of candidates, of which nobody promised a number."""
+
+    number: int
+    pieces: tuple[Piece[Folder], ...]
+    rows: None = None
+    bytes: None = None
+
+    @property
+    def name(self) -> str:
+        return f"pieces:{self.number}"
+
+
 class ListedCatalog(ABC, Generic[Folder]):
     """What a catalog adds to a listing. Small and picklable, as it travels with each task."""
 

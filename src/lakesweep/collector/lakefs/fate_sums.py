@@ -13,8 +13,9 @@ from lakesweep.collector.judge import references as refs
 from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums_of
 from lakesweep.collector.lakefs.fates import AGES, SIZES, TALLIES, Dimension, Fate
 from lakesweep.collector.lakefs.kept_references import KEPT_COUNTS_SCHEMA, KeptRange
-from lakesweep.collector.lakefs.listed_sizes import LISTED_COUNTS, Prefixes
+from lakesweep.collector.lakefs.listed_sizes import LISTED_COUNTS
 from lakesweep.collector.lakefs.references import COUNTS_SCHEMA, Reference
+from lakesweep.collector.listing import TaskPieces
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 from lakesweep.formats.hashing import hash_address
@@ -43,7 +44,7 @@ class FateSums:
 def add_up_fates(
     met: pa.Table,
     references: Sequence[Reference | KeptRange],
-    listed: Sequence[Prefixes],
+    listed: Sequence[TaskPieces[str]],
     staged: UncommittedList,
     repository: str,
     questions: int,

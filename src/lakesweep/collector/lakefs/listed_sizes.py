@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,13 +10,13 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.judge.candidates import candidate_cells, counts_schema
 from lakesweep.collector.lakefs.listing import ListedNamespace
-from lakesweep.collector.listing import Piece, joined
+from lakesweep.collector.listing import TaskPieces, joined
 from lakesweep.collector.parts import sum_of
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import FOREIGN_REPOSITORY_PATTERN, ROOT_CANDIDATE_PATTERN
 from lakesweep.formats.hashing import hash_addresses
 
-__all__ = ["LISTED_COUNTS", "LISTED_ROWS", "Prefixes", "list_sizes"]
+__all__ = ["LISTED_COUNTS", "LISTED_ROWS", "list_sizes"]
 
 LISTED_ROWS = pa.schema(
     [
@@ -35,28 +34,14 @@ LISTED_COUNTS = counts_schema(
 _BYTES_PER_ROW = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Prefixes:
-    """What one task lists."""
-
-    number: int
-    prefixes: tuple[Piece[str], ...]
-    rows: None = None
-    bytes: None = None
-
-    @property
-    def name(self) -> str:
-        return f"prefixes:{self.number}"
-
-
 def list_sizes(
-    target: Target, partitions: int, items: Iterator[Prefixes]
+    target: Target, partitions: int, items: Iterator[TaskPieces[str]]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of LISTED_ROWS, and the counts of every item."""
     namespace = ListedNamespace(target)
 
-    def read(item: Prefixes) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
-        for page in joined(namespace.pages(item.prefixes)):
+    def read(item: TaskPieces[str]) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
+        for page in joined(namespace.pages(item.pieces)):
             yield _rows(page, namespace.is_candidate(page))
 
     return candidate_cells(

@@ -20,7 +20,7 @@ from lakesweep.collector.lakefs.fate_sums import FateSums, add_up_fates
 from lakesweep.collector.lakefs.fates import FATES_SCHEMA, FateMeeting
 from lakesweep.collector.lakefs.keeping import KeptRanges, Question, keep_ranges
 from lakesweep.collector.lakefs.kept_references import KeptRange, kept_range, read_kept_references
-from lakesweep.collector.lakefs.listed_sizes import Prefixes, list_sizes
+from lakesweep.collector.lakefs.listed_sizes import list_sizes
 from lakesweep.collector.lakefs.listing import MOST_TASKS
 from lakesweep.collector.lakefs.live import Roots, kept_roots
 from lakesweep.collector.lakefs.mark import reference_time, refuse_blind_listing
@@ -32,6 +32,7 @@ from lakesweep.collector.lakefs.request import What, WhatIfRequest
 from lakesweep.collector.lakefs.saved import event_files, load_range_index
 from lakesweep.collector.lakefs.served import note_served, remove_served
 from lakesweep.collector.lakefs.slices import find_slices
+from lakesweep.collector.listing import TaskPieces
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import BranchId, CommitId
@@ -223,7 +224,7 @@ def _meet(
     slices = find_slices(store)
     prefixes = slices.prefixes()
     tasks = tasks_for(len(prefixes), engine.slots, at_most=MOST_TASKS, per_task=8, waves=4)
-    listed = [Prefixes(number, tuple(prefixes[number::tasks])) for number in range(tasks)]
+    listed = [TaskPieces(number, tuple(prefixes[number::tasks])) for number in range(tasks)]
     left = ReferenceSide(
         references,
         lambda partitions: partial(read_kept_references, target, partitions, request.depth),

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge import candidates as cand
 from lakesweep.collector.judge.candidates import candidate_cells, counts_schema
 from lakesweep.collector.judge.columns import Mask
-from lakesweep.collector.listing import Piece, joined
+from lakesweep.collector.listing import TaskPieces, joined
 from lakesweep.collector.nessie.listing import ListedFolders, find_tables
 from lakesweep.collector.nessie.places import TableStores, Unreadable
 from lakesweep.collector.nessie.protection import FolderIndex
@@ -26,7 +26,7 @@ from lakesweep.formats.file_hashes import hash_listed_files
 from lakesweep.formats.iceberg.manifests import Promised, read_manifest
 
 __all__ = [
-    *("FATES_SCHEMA", "TABLES_SCHEMA", "FileFates", "FilesMeeting", "FoldersToList", "Judgement"),
+    *("FATES_SCHEMA", "TABLES_SCHEMA", "FileFates", "FilesMeeting", "Judgement"),
     *("KEPT_COUNTS", "LISTED_COUNTS", "KeptManifest", "KeptNames", "find_table_folders"),
     *("list_files", "read_kept_names"),
 ]
@@ -138,22 +138,8 @@ def read_kept_names(
         yield single_cell(_COUNTS, len(counts) % partitions, told)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldersToList:
-    """What one task lists."""
-
-    number: int
-    pieces: tuple[Piece[Location], ...]
-    rows: None = None
-    bytes: None = None
-
-    @property
-    def name(self) -> str:
-        return f"folders:{self.number}"
-
-
 def find_table_folders(
-    catalog: ListedFolders, items: Iterator[FoldersToList]
+    catalog: ListedFolders, items: Iterator[TaskPieces[Location]]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: folders that look like a table's, by the names of files in them."""
     found = set()
@@ -189,11 +175,14 @@ class Judgement:
 
 
 def list_files(
-    catalog: ListedFolders, judgement: Judgement, partitions: int, items: Iterator[FoldersToList]
+    catalog: ListedFolders,
+    judgement: Judgement,
+    partitions: int,
+    items: Iterator[TaskPieces[Location]],
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of listed files without their names, and the counts of every item."""
 
-    def read(item: FoldersToList) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
+    def read(item: TaskPieces[Location]) -> Iterator[tuple[pa.RecordBatch, Mapping[str, int]]]:
         for page in joined(catalog.pages(item.pieces)):
             is_candidate = catalog.is_candidate(page)
             rest = page.filter(pc.invert(is_candidate))

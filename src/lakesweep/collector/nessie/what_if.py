@@ -19,6 +19,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.days_kept import KeptContents, contents_by_days
 from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums_of
 from lakesweep.collector.judge.meeting import ReferenceSide
+from lakesweep.collector.listing import TaskPieces
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.file_fates import (
@@ -27,7 +28,6 @@ from lakesweep.collector.nessie.file_fates import (
     LISTED_COUNTS,
     TABLES_SCHEMA,
     FilesMeeting,
-    FoldersToList,
     Judgement,
     KeptManifest,
     KeptNames,
@@ -215,7 +215,7 @@ class _WhatIf:
         catalog = ListedFolders(lake.stores)
         pieces = cut(lake.stores, outermost(base.location for base in bases), engine.slots)
         tasks = tasks_for(len(pieces), engine.slots, at_most=lake.most_tasks, waves=4)
-        listed = [FoldersToList(number, tuple(pieces[number::tasks])) for number in range(tasks)]
+        listed = [TaskPieces(number, tuple(pieces[number::tasks])) for number in range(tasks)]
         find = Scatter(listed, partial(find_table_folders, catalog), TABLES_SCHEMA, tasks)
         seen = {FoundTable(r["kind"], r["folder"]) for r in engine.collect(find).to_pylist()}
         judgement = Judgement(_protections(folders, seen), tables.index, cutoff, self._every)

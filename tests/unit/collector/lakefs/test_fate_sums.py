@@ -11,15 +11,16 @@ from lakesweep.catalogs.lakefs.uncommitted import UncommittedList
 from lakesweep.collector.lakefs.fate_sums import FateSums, add_up_fates
 from lakesweep.collector.lakefs.fates import FATES_SCHEMA, TALLIES, Dimension, Fate
 from lakesweep.collector.lakefs.kept_references import KEPT_COUNTS_SCHEMA, KeptRange
-from lakesweep.collector.lakefs.listed_sizes import LISTED_COUNTS, Prefixes
+from lakesweep.collector.lakefs.listed_sizes import LISTED_COUNTS
 from lakesweep.collector.lakefs.references import COUNTS_SCHEMA
+from lakesweep.collector.listing import TaskPieces
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.cells import pack_stream
 from lakesweep.errors import UnsafeToSweepError
 
 RANGE = KeptRange(RangeId("r"), 2, 0, "")
-LISTED = Prefixes(0, ())
+LISTED: TaskPieces[str] = TaskPieces(0, ())
 KEPT = {
     **{"item": RANGE.name, "promised": 2, "entries": 2, "outside": 0, "sent": 2},
     **{"root_names": 0, "folders": [""]},
