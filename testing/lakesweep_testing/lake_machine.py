@@ -16,7 +16,7 @@ from lakesweep_testing.embedded import MIN_AGE, EmbeddedLake
 from lakesweep_testing.model import ModelConflictError, ModelLake
 from lakesweep_testing.user import RefusedError, User
 
-__all__ = ["LakeMachine"]
+__all__ = ["CONTENTS", "PATHS", "LakeMachine"]
 
 PATHS = st.sampled_from(["a", "b", "dir/c", "dir/d"])
 CONTENTS = st.sampled_from(["one", "two", "three"])
