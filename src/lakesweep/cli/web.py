@@ -136,7 +136,8 @@ def _flags(given: Mapping[str, object]) -> dict[str, str]:
     variables = {}
     for option in SETTINGS:
         value = given.get(option.name)
-        if value in (None, [], ()):
+        # How this command talks is no matter of theirs: a quiet one would not tell the pages how far it is.
+        if value in (None, [], ()) or option.group == "output":
             continue
         is_list = isinstance(value, list | tuple)
         variables[option.variable] = shlex.join(value) if is_list else str(value)  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ def test_the_link_is_printed_and_options_reach_the_commands(
     config.write_text("keep-runs = 7\n")
     more = ("--storage-option", "s3_region=a b", "--storage-option", "s3_path_style=true")
     chosen = ("--conf", "spark.x=1", "--config", str(config), "--repo", "one", "--repo", "two")
-    assert run(["web", *SERVER, *more, *chosen]) == 0
+    assert run(["web", *SERVER, *more, *chosen, "--quiet"]) == 0
     out = capsys.readouterr().out
     site = served[0]
     caller = site.accounts.find("local")
@@ -53,6 +53,7 @@ def test_the_link_is_printed_and_options_reach_the_commands(
         "LAKESWEEP_CONFIG": str(config),
     }
     assert {name: caller.environment.get(name) for name in expected} == expected
+    assert "LAKESWEEP_QUIET" not in caller.environment
     port = next(iter(site.hosts)).rpartition(":")[2]
     assert site.hosts == {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
     assert f"http://127.0.0.1:{port}/login?token=" in out
