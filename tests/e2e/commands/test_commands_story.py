@@ -187,6 +187,11 @@ def test_the_python_functions_do_the_same(
         lakesweep.collect(spark, "notebook", min_age="1h")
     marked = lakesweep.mark(spark, "notebook", "us-east-1", mark_id="nb", keep_ref=["main"])
     assert marked.status is lakesweep.RunStatus.MARKED
+    other = {"a year": '{"default_retention_days": 365}'}
+    asked = lakesweep.what_if(spark, "notebook", other, price=0.023)
+    present, a_year = asked.rules
+    assert (present.freed + asked.unreferenced).objects == marked.objects["garbage"] == 2
+    assert a_year.freed.objects == 0
     to = f"file://{tmp_path}/copies"
     assert lakesweep.backup(spark, "notebook", "nb", to).objects["copied"] == 2
     swept = lakesweep.sweep(
