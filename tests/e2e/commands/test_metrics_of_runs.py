@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+import lakesweep
+from lakesweep.errors import ConfigError
 from lakesweep_testing.commands import Repository, Shell
 from lakesweep_testing.inprocess import InProcessEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MakeRepository = Callable[[str], Repository]
 RUN = ("catalog", "repository", "command")
@@ -107,3 +113,22 @@ def test_the_second_run_knows_how_long_the_first_took(
         shell.run("mark", "again")
     assert seen[0] == {}
     assert {"list", "judge", "plan"} <= set(seen[1])
+
+
+@pytest.mark.usefixtures("environment")
+def test_runs_from_python_are_told_of_too(
+    make_repository: MakeRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By an option of the same name, good or bad."""
+    make_repository("from-python")
+    monkeypatch.setattr("lakesweep.engine.session.session_properties", lambda spark: {})
+    monkeypatch.setattr("lakesweep.engine.spark.SparkEngine", lambda *how: InProcessEngine())
+    file, session = tmp_path / "python.prom", cast("SparkSession", None)
+    marked = lakesweep.mark(session, "from-python", metrics_file=str(file))
+    good = metrics(file, "from-python", "mark")
+    assert good[("lakesweep_objects", "garbage")] == marked.objects["garbage"] == 2
+    with pytest.raises(ConfigError):
+        lakesweep.sweep(session, "from-python", "none-such", metrics_file=str(file))
+    bad = metrics(file, "from-python", "sweep")
+    assert bad[("lakesweep_last_run_error", "no-mark")] == 1
+    assert metrics(file, "from-python", "mark")[SUCCESS] == good[SUCCESS]
