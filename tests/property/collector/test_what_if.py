@@ -183,7 +183,7 @@ def test_every_number_of_days_frees_what_the_model_and_a_mark_say(
     lake: EmbeddedLake, seed: int, default: int, own: int
 ) -> None:
     """The same objects, for days of all branches, of one branch, with tags kept, and for files of rules."""
-    # Runs count days back from a whole second; with parts of one, a move could lie between that and the model's time.
+    # Servers tell times in whole seconds; a move within the same second as the model's time would count as kept.
     lake.clock.advance(timedelta(days=30) - timedelta(microseconds=lake.clock.now.microsecond))
     history = History(lake, Random(seed))
     history.act(60)
