@@ -21,7 +21,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PACKAGES_STAMP = VENV / "lakesweep-packages.stamp"
 WARM_STAMP = VENV / "lakesweep-warm.stamp"
-EXTRAS = "spark,connect,java,lake,nessie,postgres,otel,dev,real"
+EXTRAS = "spark,connect,java,lake,web,nessie,png,postgres,otel,dev,real"
 ROOM_NEEDED_BYTES = 3 << 30
 
 

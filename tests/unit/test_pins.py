@@ -67,3 +67,11 @@ def test_every_dependency_says_what_it_is_for() -> None:
     section = text[text.index("dependencies = [") : text.index("[project.scripts]")]
     lines = [line for line in section.splitlines() if re.match(r'\s*"|\w+ = \["', line)]
     assert [line for line in lines if "#" not in line] == []
+
+
+def test_the_set_up_installs_every_extra() -> None:
+    """Types and tests need them all, on a new machine too."""
+    text = (ROOT / "tools" / "setup.py").read_text("utf-8")
+    installed = re.search(r'^EXTRAS = "(.+)"$', text, re.M)
+    assert installed
+    assert set(installed[1].split(",")) == set(PROJECT["optional-dependencies"])
