@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KNOWN = {
     *("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md"),
     *("Makefile", "constraints.txt", "pyproject.toml"),
-    *("benchmarks", "docs", "src", "testing", "tests", "tools"),
+    *("benchmarks", "docs", "examples", "src", "testing", "tests", "tools"),
     *(".ci", ".gitignore"),
 }
 

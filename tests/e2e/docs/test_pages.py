@@ -41,6 +41,8 @@ NOT_RUN = {  # how a command begins → who runs it
     "PYSPARK_PYTHON=": "tests/real/runs/test_standalone_cluster.py",
     "venv-pack": "a program of others",
     "python -m lakesweep.engine.rehearsal": "make setup",
+    "systemctl": "a program of others; tests/unit/test_monitoring_examples.py reads the units",
+    "OTEL_EXPORTER_OTLP_ENDPOINT=": "tests/unit/metrics, with a receiver",
     "source ": "a line for an interactive shell; tests/unit/cli/test_completion.py asks for the script",
     "lakesweep serve": "tests/e2e/lake/test_server_process.py",
     "lakesweep web": "tests/real/web, in a browser",
@@ -80,7 +82,12 @@ class Stage:
                 r"jdbc:postgresql://\S+|sqlite:////tmp/live-sets.db",
                 f"sqlite:///{self.folder}/sets.db",
             ),
-            (r"https?://nessie\S+/api/v2", self.nessie.nessie.uri),
+            (r"https?://(nessie|localhost)\S+/api/v2", self.nessie.nessie.uri),
+            (r"s3://lake/db/orders/data/a.parquet", self.nessie.uri("orders/data/kept.parquet")),
+            (r"/var/lib/node_exporter/textfile", str(self.folder)),
+            (r"\bshop\b", "example-repo"),
+            (r"\bprices\.csv\b", "live"),
+            (r"\bdata/[0-9a-v]{20}/[0-9a-v]{20}\b", self.repository.expired),
             (r"--(iceberg|jdbc-user|jdbc-password|remote|master) \S+", ""),
             (r"\bRUN_ID\b", self.last("run_id") if "RUN_ID" in line else ""),
             (r"0123456789abcdef", self.last("plan_id") if "--confirm" in line else ""),
@@ -95,7 +102,7 @@ class Stage:
 
     def prepare(self, line: str) -> None:
         """What the reader of the page has done before."""
-        name = re.search(r"--mark-id (may|second-look|trial)\b", line)
+        name = re.search(r"--mark(?:-id)? (may|second-look|trial)\b", line)
         made = f"mark example-repo --mark-id {name[1]}" if name else ""
         if name and "lakesweep mark" not in line and made not in self.done:
             self.run(f"lakesweep {made}")
@@ -162,7 +169,9 @@ def stage(
         LakeServer(tmp_path / "lake") as server,
         NessieScene(tmp_path / "tables") as nessie,
         httpx.Client(
-            base_url=server.endpoint, auth=(server.access_key_id, server.secret_access_key)
+            base_url=server.endpoint,
+            auth=(server.access_key_id, server.secret_access_key),
+            timeout=60,
         ) as api,
     ):
         for name, value in lake_environment(server).items():
@@ -172,7 +181,8 @@ def stage(
         orders.append("kept.parquet")
         nessie.nessie.create_branch("release-1")
         rules = {"default_retention_days": 21, "branches": []}
-        (tmp_path / "rules.json").write_text(json.dumps(rules), "utf-8")
+        for name in ("rules.json", "short.json", "long-main.json"):
+            (tmp_path / name).write_text(json.dumps(rules), "utf-8")
         repository = new_repository(server, api, "example-repo")
         yield Stage(tmp_path, repository, nessie, monkeypatch, capsys)
 
