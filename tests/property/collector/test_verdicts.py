@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakesweep.collector.judge.candidates import CandidatePart, listed_parts
@@ -43,24 +44,43 @@ CUTOFF = datetime(2026, 1, 10, tzinfo=UTC)
 TIMES = [None, *(CUTOFF + timedelta(microseconds=us) for us in (-1, 0, 1))]
 
 
-@st.composite
-def facts(draw: st.DrawFn) -> Facts:
-    """Any facts that can be true together."""
-    event = draw(st.sampled_from(["none", "deleted", "restored", "restored lately"]))
-    source = draw(st.sampled_from([Source.LISTED, Source.PLANNED, Source.SAVED]))
+EVENTS = ("none", "deleted", "restored", "restored lately")
+
+
+def facts_of(
+    source: Source,
+    modified: datetime | None,
+    live: bool,
+    expired: bool,
+    protected: bool,
+    event: str,
+) -> Facts:
     return Facts(
         source=source,
-        modified=None if source is Source.SAVED else draw(st.sampled_from(TIMES)),
-        is_live=draw(st.booleans()),
-        is_expired=draw(st.booleans()),
-        is_protected=draw(st.booleans()),
+        modified=None if source is Source.SAVED else modified,
+        is_live=live,
+        is_expired=expired,
+        is_protected=protected,
         is_deleted=event == "deleted",
         is_restored=event.startswith("restored"),
         is_restored_lately=event == "restored lately",
     )
 
 
-@given(st.lists(facts(), min_size=1, max_size=12), st.booleans(), st.booleans())
+CHOICES = (
+    (Source.LISTED, Source.PLANNED, Source.SAVED),
+    TIMES,
+    *[(False, True)] * 3,
+    EVENTS,
+)
+EVERY = [facts_of(*chosen) for chosen in itertools.product(*CHOICES)]
+
+
+@example(EVERY, False, False)
+@example(EVERY, False, True)
+@example(EVERY, True, False)
+@example(EVERY, True, True)
+@given(st.lists(st.sampled_from(EVERY), min_size=1, max_size=12), st.booleans(), st.booleans())
 def test_columns_agree_with_the_plain_rules(
     drawn: list[Facts], is_date_trusted: bool, is_date_final: bool
 ) -> None:
