@@ -11,7 +11,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations real-parts lint types format bench bench-full docs site wheel clean
+.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full docs site wheel clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +35,10 @@ coverage: setup  ## the quick tests and whole stories in one process: fails if t
 	$(BIN)/pytest -m $(QUICK) tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
 
 mutations: setup  ## put known mistakes into a copy of the source one by one; each must make a named test fail
-	$(BIN)/python tools/mutations.py $(ARGS)
+	$(BIN)/python tools/mutations.py --page docs/reference/mutations.md $(ARGS)
+
+safety: setup  ## schedules, faults, kills and mutations, and docs/explanation/safety.md from what they found; hours
+	$(BIN)/python tools/safety.py $(ARGS)
 
 real-parts: setup  ## build and install those servers into the cache folder (Go, npm, Maven and apt needed; minutes, once)
 	@$(BIN)/python tools/real_parts.py

@@ -25,7 +25,14 @@ from botocore.config import Config
 
 from computed_keys import ComputedKeys
 from lakesweep.domain.location import Location
-from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store, split_keyspace
+from lakesweep.storage import (
+    DeleteStatus,
+    KeyRange,
+    ObjectStore,
+    StorageOptions,
+    open_store,
+    ranges_after,
+)
 
 _PREFIX = "repo/data/"
 _LISTED = 1_000_000
@@ -121,8 +128,11 @@ def list_ours(store: ObjectStore) -> int:
 
 
 def list_ours_split(store: ObjectStore) -> int:
-    ranges = split_keyspace(store, "data/", 16)
-    return sum(batch.num_rows for _, batch in store.list_ranges(ranges))
+    begin = [batch for _, batch in store.list_ranges([KeyRange("data/", most=10_000)])]
+    first, last = begin[0].column("key")[0].as_py(), begin[-1].column("key")[-1].as_py()
+    ranges = ranges_after(KeyRange("data/"), first, last, 64)
+    rest = (batch for _, batch in store.list_ranges(ranges))
+    return sum(batch.num_rows for batch in (*begin, *rest))
 
 
 def list_boto3(client: Any) -> int:

@@ -92,8 +92,13 @@ def _nothing_left_at_the_root() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The run's one SparkSession, on two local cores. Tests that use it carry the mark `spark`."""
+    from pyspark import SparkContext
+
     from lakesweep.engine.session import build_session
 
+    left = SparkContext._active_spark_context
+    if left is not None:
+        left.stop()  # of a command that a test ran in this process, in some thread; it has settings of its own
     session = build_session(master="local[2,4]")  # a lost worker is tried again, as on a cluster
     yield session
     session.stop()

@@ -32,6 +32,7 @@ from lakesweep_testing.real_parts import (
     AZURITE,
     CHROMIUM,
     FAKE_GCS,
+    GRAFANA_TYPES,
     ICEBERG_VERSION,
     JAVA_17,
     JAVA_21,
@@ -40,7 +41,10 @@ from lakesweep_testing.real_parts import (
     MINIO,
     NESSIE,
     PARTS,
+    PROMTOOL,
+    SHELLS,
     SPARK_WRITER,
+    TYPESCRIPT_VERSION,
     Part,
 )
 from maven_artifacts import Artifact, fetch_artifact
@@ -136,9 +140,16 @@ def install_lakefs(part: Part, target: Path) -> None:
 
 
 def install_npm_package(part: Part, target: Path) -> None:
+    npm_install(target, f"{part.source}@{part.version}")
+
+
+def install_grafana_types(part: Part, target: Path) -> None:
+    npm_install(target, f"{part.source}@{part.version}", f"typescript@{TYPESCRIPT_VERSION}")
+
+
+def npm_install(target: Path, *wanted: str) -> None:
     npm = program("npm")
-    wanted = f"{part.source}@{part.version}"
-    run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", wanted])
+    run([npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", *wanted])
 
 
 def install_nessie(part: Part, target: Path) -> None:
@@ -151,8 +162,17 @@ def install_java(part: Part, target: Path) -> None:
     pip_install("--target", str(target), f"{part.source}=={part.version}")
 
 
-def install_mariadb(part: Part, target: Path) -> None:
+def install_packages(part: Part, target: Path) -> None:
     unpack_packages(tuple(part.source.split()), target)
+
+
+def install_promtool(part: Part, target: Path) -> None:
+    """One program of a package; the server and its pages beside it are ten times as large."""
+    with tempfile.TemporaryDirectory(prefix="lakesweep-promtool-") as scratch:
+        unpack_packages(tuple(part.source.split()), Path(scratch))
+        for file in part.files:
+            (target / file).parent.mkdir(parents=True)
+            shutil.move(Path(scratch) / file, target / file)
 
 
 def install_chromium(part: Part, target: Path) -> None:
@@ -189,10 +209,13 @@ RECIPES: Mapping[str, Callable[[Part, Path], None]] = {
     NESSIE.name: install_nessie,
     JAVA_17.name: install_java,
     JAVA_21.name: install_java,
-    MARIADB.name: install_mariadb,
+    MARIADB.name: install_packages,
     SPARK_WRITER.name: install_spark_writer,
     CHROMIUM.name: install_chromium,
     AXE.name: install_npm_package,
+    PROMTOOL.name: install_promtool,
+    GRAFANA_TYPES.name: install_grafana_types,
+    SHELLS.name: install_packages,
 }
 
 

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.collector.lakefs.explain import DEFAULT_LIMIT, ExplainRequest, open_source
-from lakesweep.collector.lakefs.explain import explain as explain_objects
+from lakesweep.collector.lakefs.explain.explain import DEFAULT_LIMIT, ExplainRequest, open_source
+from lakesweep.collector.lakefs.explain.explain import explain as explain_objects
 from lakesweep.collector.lakefs.opening import (
     mark_request,
     named_mark,
@@ -31,7 +31,7 @@ from lakesweep.collector.lakefs.opening import (
 )
 from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder
 from lakesweep.collector.lakefs.retention_rules import parse_rules
-from lakesweep.collector.lakefs.what_if import run_what_if
+from lakesweep.collector.lakefs.what_if.what_if import run_what_if
 from lakesweep.collector.run_files import RunId
 from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run, watched_run
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakesweep.collector.lakefs.context import RunContext
-    from lakesweep.collector.lakefs.explain import Explanations
-    from lakesweep.collector.lakefs.what_if import WhatIf
+    from lakesweep.collector.lakefs.explain.explain import Explanations
+    from lakesweep.collector.lakefs.what_if.what_if import WhatIf
     from lakesweep.collector.phases import Phases
     from lakesweep.collector.record import RunRecord
     from lakesweep.engine.tasks import Engine

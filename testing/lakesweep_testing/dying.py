@@ -1,20 +1,23 @@
 """A process that runs collections and is killed at the moment it is told to: `python -m lakesweep_testing.dying`.
 
 It reads one order a line from stdin (JSON) and forks a child for each; the child does what the order says and ends
-itself, as `kill -9` would, right after its n-th change to the store. The answer, a line on stdout, is the child's exit
-status and the number of changes it made. Imports are paid once.
+itself, as `kill -9` would, right after its n-th change to the store. Where the order says so, its tasks run in processes
+of their own, and one of those ends instead. The answer, a line on stdout, is the child's exit status and the number of
+changes that were made. Imports are paid once.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +25,7 @@ from typing import Any, NoReturn
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector import sweep as sweep_module
-from lakesweep.collector.lakefs.collect import run_gc, run_sweep
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import open_repository
 from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.request import SweepRequest
@@ -31,11 +34,12 @@ from lakesweep.errors import LakesweepError
 from lakesweep.storage import ObjectStore, StorageOptions
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
+from lakesweep_testing.forking import ForkingEngine
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.trouble import MeddlingBackend, through_store
 from lakesweep_testing.warmup import warm_up
 
-__all__ = ["Collected", "DyingCollector"]
+__all__ = ["Collected", "DyingCollector", "dying_store"]
 
 # Small, so that a few objects make several chunks.
 ROWS_PER_CHUNK = 2
@@ -88,19 +92,27 @@ class DyingCollector:
         return Collected(answer["status"], answer["changes"])
 
 
-class _DyingBackend(MeddlingBackend):
-    """Counts changes to the store in a file, which survives the process, and kills it after the last one it may make."""
+class DyingBackend(MeddlingBackend):
+    """Counts changes to the store in a file, which survives the process, and kills it after the last one it may make.
 
-    def __init__(self, inner: Backend, counter: Path, die_after: int | None) -> None:
+    Changes of the process `but_not` are not counted: then it is a task that dies, once.
+    """
+
+    def __init__(
+        self, inner: Backend, counter: Path, die_after: int | None, but_not: int | None = None
+    ) -> None:
         super().__init__(inner)
         self._counter = counter
         self._die_after = die_after
-        self._changes = 0
+        self._but_not = but_not
 
     def _changed(self) -> None:
-        self._changes += 1
-        self._counter.write_text(str(self._changes))
-        if self._die_after is not None and self._changes >= self._die_after:
+        if os.getpid() == self._but_not:
+            return
+        changes = int(self._counter.read_text()) + 1
+        self._counter.write_text(str(changes))
+        is_last = changes == self._die_after
+        if is_last:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
@@ -129,27 +141,39 @@ class _DyingBackend(MeddlingBackend):
 def obey(order: Mapping[str, Any], counter: Path) -> None:
     """Do what an order says, in this process."""
     sweep_module._ROWS_PER_CHUNK = ROWS_PER_CHUNK
+    if limit := order.get("file_limit"):
+        # What is longer can't be written, as on a disk that is full.
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
     with LakeFSClient(*order["server"]) as client:
         plain = open_repository(
             client,
             order["repository"],
             StorageOptions(local_fsync=False),
-            InProcessEngine(),
+            ForkingEngine() if order.get("who") == "executor" else InProcessEngine(),
             namespace_root=order["namespace_root"],
         )
-        context = through_store(plain, lambda store: _dying(store, counter, order["die_after"]))
+        but_not = os.getpid() if order.get("who") == "executor" else None
+        context = through_store(
+            plain, lambda store: dying_store(store, counter, order["die_after"], but_not)
+        )
         to = order.get("backup_to")
         sweeping = SweepRequest(
             backup_to=Location.parse(to) if to else None, backup_storage=StorageOptions()
         )
         if order["do"] == "gc":
             run_gc(context, MarkRequest(), sweeping)
+        elif order["do"] == "mark":
+            run_mark(context, MarkRequest())
         else:
             run_sweep(context, order["mark_id"], sweeping)
 
 
-def _dying(store: ObjectStore, counter: Path, die_after: int | None) -> ObjectStore:
-    backend = _DyingBackend(store.backend, counter, die_after)
+def dying_store(
+    store: ObjectStore, counter: Path, die_after: int | None, but_not: int | None = None
+) -> ObjectStore:
+    """A store whose n-th change is the last that its process makes."""
+    backend = DyingBackend(store.backend, counter, die_after, but_not)
     return ObjectStore(store.root, backend, store.options, store.congestion)
 
 
@@ -175,17 +199,21 @@ def main() -> None:
 
 def _end_after(order: Mapping[str, Any], counter: Path) -> NoReturn:
     """Obey, and end without flushing or closing anything that is the parent's."""
-    status = 1
+    status, said = 1, ""
     try:
         obey(order, counter)
         status = DONE
     except LakesweepError as error:
-        sys.stderr.write(f"{error}\n")
-        status = FAILED
+        status, said = FAILED, f"{error}\n"
     finally:
         if status == 1:
-            traceback.print_exc()
-        sys.stderr.flush()
+            said = traceback.format_exc()
+        # Where these words go may be a file, too.
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        with suppress(OSError):
+            sys.stderr.write(said)
+            sys.stderr.flush()
         os._exit(status)
 
 

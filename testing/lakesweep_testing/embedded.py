@@ -17,7 +17,7 @@ import httpx
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.explain import ExplainRequest, ExplainSource, explain
+from lakesweep.collector.lakefs.explain.explain import ExplainRequest, ExplainSource, explain
 from lakesweep.collector.lakefs.mark import mark
 from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id

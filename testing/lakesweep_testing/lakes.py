@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from lakesweep.formats.metaranges import read_metarange
 from lakesweep.formats.ranges import read_range_addresses
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.kv.interface import PAGE_ROWS, Held, KeyValueStore, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, KeyValueStore, Row
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.sealing import create_key_file
 from lakesweep.lake.values import LakeSettings, Repository
@@ -228,6 +228,9 @@ class DyingKeyValueStore:
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         complete = list(rows)
         self._write(lambda: self._inner.set_many(partition, complete))
+
+    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+        return self._write(lambda: self._inner.change_all(changes, held))
 
     def delete(self, partition: str, key: bytes) -> None:
         self._write(lambda: self._inner.delete(partition, key))

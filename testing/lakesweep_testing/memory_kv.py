@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row
 
 
 class _Partition:
@@ -14,9 +14,9 @@ class _Partition:
 
     __slots__ = ("sorted_keys", "values")
 
-    def __init__(self) -> None:
-        self.values: dict[bytes, bytes] = {}
-        self.sorted_keys: list[bytes] | None = []
+    def __init__(self, values: dict[bytes, bytes] | None = None) -> None:
+        self.values = dict(values or {})
+        self.sorted_keys: list[bytes] | None = None
 
     def put(self, key: bytes, value: bytes) -> None:
         if key not in self.values:
@@ -75,6 +75,23 @@ class MemoryKeyValueStore:
             for key, value in complete:
                 found.put(key, value)
 
+    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+        with self._lock:
+            for partition, key, value in held:
+                if self._partition(partition).values.get(key) != value:
+                    return False
+            for change in changes:
+                present = self._partition(change.partition).values.get(change.key)
+                if change.expected is not ... and present != change.expected:
+                    return False
+            for change in changes:
+                found = self._partition(change.partition)
+                if change.value is None:
+                    found.remove(change.key)
+                else:
+                    found.put(change.key, change.value)
+            return True
+
     def delete(self, partition: str, key: bytes) -> None:
         with self._lock:
             self._partition(partition).remove(key)
@@ -116,6 +133,16 @@ class MemoryKeyValueStore:
 
     def close(self) -> None:
         """Nothing to let go of; the content goes with the object."""
+
+    def rows(self) -> dict[str, dict[bytes, bytes]]:
+        """A copy of everything, by partition and key."""
+        with self._lock:
+            return {name: dict(found.values) for name, found in self._partitions.items()}
+
+    def put_back(self, rows: dict[str, dict[bytes, bytes]]) -> None:
+        """Have these rows, and no others."""
+        with self._lock:
+            self._partitions = {name: _Partition(values) for name, values in rows.items()}
 
     def _partition(self, name: str) -> _Partition:
         return self._partitions.setdefault(name, _Partition())

@@ -22,7 +22,7 @@ from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.deferred import delete_deferred
 from lakesweep.collector.nessie.expire import expire
-from lakesweep.collector.nessie.explain import explain_files
+from lakesweep.collector.nessie.explain.explain import explain_files
 from lakesweep.collector.nessie.identify import Marked, mark_live
 from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
 from lakesweep.collector.phases import Phases

@@ -15,6 +15,7 @@ __all__ = [
     "AZURITE",
     "CHROMIUM",
     "FAKE_GCS",
+    "GRAFANA_TYPES",
     "ICEBERG_VERSION",
     "JAVA_17",
     "JAVA_21",
@@ -23,7 +24,10 @@ __all__ = [
     "MINIO",
     "NESSIE",
     "PARTS",
+    "PROMTOOL",
+    "SHELLS",
     "SPARK_WRITER",
+    "TYPESCRIPT_VERSION",
     "Part",
     "PartMissingError",
 ]
@@ -105,6 +109,30 @@ CHROMIUM = Part(
 )
 # What looks for pages that some people can't use.
 AXE = Part("axe-core", "4.14.0", "axe-core", ("node_modules/axe-core/axe.min.js",))
+# What checks alert rules and metrics as Prometheus reads them.
+PROMTOOL = Part(
+    "promtool",
+    "as packaged by the distribution",
+    "prometheus",
+    ("usr/bin/promtool",),
+    folder_version="packaged",
+)
+# What a dashboard may hold, as types of TypeScript, and what checks them.
+TYPESCRIPT_VERSION = "7.0.2"
+GRAFANA_TYPES = Part(
+    "grafana-types",
+    "13.2.3",
+    "@grafana/schema",
+    ("node_modules/@grafana/schema/package.json", "node_modules/typescript/bin/tsc"),
+)
+# Shells that complete words by a script of ours, beside bash.
+SHELLS = Part(
+    "shells",
+    "as packaged by the distribution",
+    "zsh zsh-common fish fish-common",
+    ("bin/zsh", "usr/bin/fish"),
+    folder_version="packaged",
+)
 ICEBERG_VERSION = "1.10.1"
 SPARK_WRITER = Part(
     "spark-writer",
@@ -122,5 +150,5 @@ SPARK_WRITER = Part(
 PARTS = (
     *(LAKEFS, MINIO, FAKE_GCS, AZURITE),
     *(NESSIE, JAVA_21, JAVA_17, MARIADB, SPARK_WRITER),
-    *(CHROMIUM, AXE),
+    *(CHROMIUM, AXE, PROMTOOL, GRAFANA_TYPES, SHELLS),
 )

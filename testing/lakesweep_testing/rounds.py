@@ -9,8 +9,8 @@ from datetime import timedelta
 import pyarrow as pa
 
 from lakesweep.collector.judge.references import CANARY
+from lakesweep.collector.lakefs.checks.reupload_lookups import SPANS_SCHEMA
 from lakesweep.collector.lakefs.references import AddressList, RangeReference
-from lakesweep.collector.lakefs.reupload_lookups import SPANS_SCHEMA
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.engine.tasks import Meet, Scatter
 from lakesweep_testing.inprocess import InProcessEngine

@@ -18,7 +18,7 @@ from lakesweep.catalogs.lakefs.transport import Timeouts
 from lakesweep.collector import lease
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.explain import ExplainRequest, explain
+from lakesweep.collector.lakefs.explain.explain import ExplainRequest, explain
 from lakesweep.collector.lakefs.paths import GC, OWN, mark_folder
 from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.record import RunRecord

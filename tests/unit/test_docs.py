@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 
 from lakesweep import errors
+from lakesweep.collector.lakefs.request import Flow
+from lakesweep.collector.record import COUNTERS
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.spark_properties import read_properties
@@ -122,3 +124,17 @@ def test_promises_name_the_window_in_which_they_do_not_hold(page: str) -> None:
     assert "can be lost" in text
     if page.startswith("docs"):
         assert f"{SAFETY_FULL.longest_request.total_seconds() / 60:.0f} minutes more" in text
+
+
+def test_every_word_of_a_record_is_explained() -> None:
+    """Counters and statuses stand in the glossary or on the page of monitoring, and phases stand on that page."""
+    monitoring = (ROOT / "docs/how-to/monitor.md").read_text("utf-8")
+    glossary = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition("## Words")[2]
+    source = "".join(path.read_text("utf-8") for path in (ROOT / "src").rglob("*.py"))
+    phases = set(re.findall(r'\bphase\("([^"]+)"\)', source))
+    assert len(phases) > 15
+    assert {phase for phase in phases if f"`{phase}`" not in monitoring} == set()
+    explained = (glossary + monitoring).lower()
+    assert [name for name in COUNTERS if name not in explained] == []
+    flows = {flow.value for flow in Flow} - {"auto"}
+    assert [flow for flow in flows if f"{flow} run" not in glossary] == []

@@ -14,14 +14,20 @@ __all__ = ["backup"]
 
 _To = Annotated[
     str,
-    typer.Option("--to", metavar="URI", help="Where to, in any store, outside the namespace."),
+    typer.Option(
+        "--to",
+        metavar="URI",
+        help="Where the copies go: a location in any store, outside the storage namespace.",
+    ),
 ]
 
 
 @with_settings("server", "storage", "mark_id", "spark", "output", "metrics")
 @on_spark
 def backup(repo: Repo, to: _To, *, settings: Settings) -> None:
-    """Copy every object that a mark names to another location; each copy is verified by size and content.
+    """Copy every object that a mark names to another place.
+
+    Each copy is compared with its original by size and content.
 
     Give it again after it was stopped: what is there already is not copied twice.
     """

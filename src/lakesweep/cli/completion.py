@@ -15,7 +15,10 @@ _Shell = Annotated[
 
 
 def completion(shell: _Shell) -> None:
-    """Print a script that lets your shell complete commands and options: source <(lakesweep completion bash)."""
+    """Print a script that lets your shell complete words.
+
+    For example: source <(lakesweep completion bash)
+    """
     typer.echo(script_for(shell))
 
 

@@ -21,7 +21,7 @@ def config() -> None:
 @config_app.command("show")
 @with_settings("server", "storage", "collect", "sweep", "spark", "pages", "output")
 def show(*, settings: Settings) -> None:
-    """Print every setting, its value, and where it came from; secrets masked.
+    """Print every setting and where it came from. Secrets are masked.
 
     The order is: flag, LAKESWEEP_<FLAG> in the environment, --config file, Spark properties, what lakectl and the
     stores' own tools use, default.

@@ -13,9 +13,10 @@ __all__ = ["demo"]
 
 
 def demo() -> None:
-    """Show the whole story on an embedded lake: history, mark, backup, sweep, restore. Needs no server.
+    """Show everything on a lake of its own, in about a minute.
 
-    It takes about a minute. Everything lies in a temporary folder that is removed at the end.
+    It plays six weeks of history, a mark, a backup, a sweep and a restore. No server is needed. Everything lies in a
+    temporary folder that is removed at the end.
     """
     # Imported here: the embedded lake and Spark are extras.
     from lakesweep.cli.demo_acts import Acts

@@ -85,7 +85,7 @@ class Acts:
 
     def _explain(self, marked: RunRecord) -> dict[str, str]:
         """Show one object of each fate; the reasons of all that are marked."""
-        _title("Which, and why")
+        _title("Which objects, and why?")
         reasons: dict[str, str] = {}
         with open_run(self.settings, REPOSITORY, self.engine) as context:
             for part in list_parts(context.store, mark_folder(_MARK)):
@@ -103,7 +103,8 @@ class Acts:
 
     def _back_up(self, marked: RunRecord) -> None:
         _title(
-            "First a copy", f"backup {REPOSITORY} --mark-id {_MARK} --to {self._backup.as_uri()}"
+            "Keep a copy first",
+            f"backup {REPOSITORY} --mark-id {_MARK} --to {self._backup.as_uri()}",
         )
         place = outside_target(self.settings, self._backup.as_uri())
         record = self._run(lambda context: run_backup(context, _MARK, place))
@@ -113,17 +114,17 @@ class Acts:
         )
 
     def _sweep(self, marked: RunRecord) -> RunRecord:
-        _title("Away with it", f"sweep {REPOSITORY} --mark-id {_MARK}")
+        _title("Delete it", f"sweep {REPOSITORY} --mark-id {_MARK}")
         record = self._run(lambda context: run_sweep(context, _MARK, SweepRequest()))
         _check(record.objects["deleted"] == marked.objects["garbage"], "all that is marked is gone")
-        print_text("What is live was read again; nothing had come back to life.")
+        print_text("What is live was read again first. Nothing had come back to life.")
         freed = human_bytes(record.bytes["freed"])
         print_text(f"{record.objects['deleted']} objects deleted, {freed} freed")
         return record
 
     def _read_everything(self, reasons: Mapping[str, str]) -> None:
         """Through the server: an object is gone if and only if the mark named it."""
-        _title("Does everything that lives still read?")
+        _title("Can everything that is live still be read?")
         readable = gone = 0
         for ref, path, address in self._entries():
             state = self.client.object_state(REPOSITORY, ref, path)
@@ -134,9 +135,9 @@ class Acts:
             gone += wanted is ObjectState.GONE
             readable += wanted is ObjectState.READABLE
         print_text(
-            f"{readable} reads of what lives, on every branch and at every commit: all answered"
+            f"{readable} reads of live objects, on every branch and at every commit: all answered"
         )
-        print_text(f"{gone} reads of what expired: all 410 Gone; the commits themselves stay")
+        print_text(f"{gone} reads of expired objects: all 410 Gone; the commits themselves stay")
 
     def _restore_one(self, reasons: Mapping[str, str]) -> RunRecord:
         ref, path, address = next(entry for entry in self._entries() if entry[2] in reasons)
@@ -152,11 +153,11 @@ class Acts:
         return record
 
     def _run_again(self) -> None:
-        _title("Once more", f"gc {REPOSITORY}")
+        _title("Run it again", f"gc {REPOSITORY}")
         record = self._run(lambda context: run_gc(context, MarkRequest(), SweepRequest()))
         print_text(
-            f"{record.status.value} ({record.flow} run: {record.objects['listed']} listed, "
-            f"{record.objects['garbage']} garbage, {record.objects['young']} young, which is what was restored)"
+            f"nothing to do: {record.objects['listed']} objects that may have changed were listed, "
+            f"{record.objects['garbage']} are garbage, {record.objects['young']} is young, which is what was restored"
         )
         _check(record.objects["garbage"] == 0, "a second run finds nothing")
 

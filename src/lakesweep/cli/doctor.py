@@ -12,7 +12,7 @@ from lakesweep.errors import StorageError
 from lakesweep.settings.values import Settings
 
 if TYPE_CHECKING:
-    from lakesweep.collector.lakefs.doctor import Check
+    from lakesweep.collector.lakefs.doctor.doctor import Check
 
 __all__ = ["doctor"]
 
@@ -22,11 +22,13 @@ _SIGNS = {"ok": "ok  ", "warning": "WARN", "wrong": "BAD "}
 @with_settings("server", "namespace_root", "storage_option", "spark", "output")
 @on_spark
 def doctor(repo: Repo, *, settings: Settings) -> None:
-    """Try everything that a run needs, and say what would hurt: Spark, rights, clocks, versioning, stale branches, neighbours.
+    """Check whether a run can work here, and what would go wrong.
 
-    Nothing is deleted but files of the doctor's own. Exit status 3 when a run could not work.
+    Checked are Spark, rights, clocks, versioning of the store, stale branches, and repositories on the same namespace.
+
+    It deletes only files that it has written. Exit status 3 says that a run could not work.
     """
-    from lakesweep.collector.lakefs.doctor import CheckResult, examine
+    from lakesweep.collector.lakefs.doctor.doctor import CheckResult, examine
     from lakesweep.collector.lakefs.opening import open_run
     from lakesweep.engine.late import LateEngine
 

@@ -26,9 +26,11 @@ _Mark = Annotated[
 ]
 _Prefix = Annotated[
     str,
-    typer.Option(metavar="TEXT", help="Of the mark, only objects whose address or path begins so."),
+    typer.Option(
+        metavar="TEXT", help="Only objects of the mark whose address or path begins with this."
+    ),
 ]
-_Limit = Annotated[int, typer.Option(min=1, help="Of the mark, at most so many objects.")]
+_Limit = Annotated[int, typer.Option(min=1, help="At most this many objects of the mark.")]
 
 
 @with_settings(
@@ -50,12 +52,15 @@ def explain(
     *,
     settings: Settings,
 ) -> None:
-    """Say of objects whether they are live, young, protected, garbage or deleted, why, and on which day they go.
+    """Say why objects are kept or deleted, and on which day.
 
-    Nothing is written and nothing is deleted. Give --min-age, --keep-ref and --keep-tags as to the marks that decide.
+    An object is live, young, protected, garbage or deleted.
+
+    Nothing is written and nothing is deleted. Give the same --min-age, --keep-ref and
+    --keep-tags as to your marks: the day depends on them.
     """
-    from lakesweep.collector.lakefs.explain import ExplainRequest, open_source
-    from lakesweep.collector.lakefs.explain import explain as explain_objects
+    from lakesweep.collector.lakefs.explain.explain import ExplainRequest, open_source
+    from lakesweep.collector.lakefs.explain.explain import explain as explain_objects
     from lakesweep.engine.late import LateEngine
     from lakesweep.report.explanations import explanations_text
 

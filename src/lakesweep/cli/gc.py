@@ -12,7 +12,7 @@ __all__ = ["gc"]
 @with_settings("server", "storage", "collect", "sweep", "spark", "pages", "output", "metrics")
 @on_spark
 def gc(repo: Repo, region: Region = None, *, settings: Settings) -> None:
-    """Find the garbage of a repository, plan its deletion, and delete it.
+    """Find the garbage of a repository, and delete it.
 
     What is live is read again before anything is deleted, and what came back to life is kept. A plan of more than
     1,000 objects or 10 GiB that would delete more than --max-delete-share stops and prints its id. The properties

@@ -15,5 +15,8 @@ _Name = Annotated[
 
 
 def job(name: _Name) -> None:
-    """Print the path of a job file: spark-submit -c spark.hadoop.lakefs.api.url=… $(lakesweep job gc) REPO REGION."""
+    """Print the path of a job file for spark-submit.
+
+    For example: spark-submit -c spark.hadoop.lakefs.api.url=… $(lakesweep job gc) REPO REGION
+    """
     typer.echo(str(files("lakesweep.jobs").joinpath(f"{name}.py")))

@@ -35,7 +35,7 @@ def add(
     db: LakeDb = None,
     key_file: LakeKeyFile = None,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="The key may change nothing.")
+        bool, typer.Option("--read-only", help="A key that can only read.")
     ] = False,
     repository: Annotated[
         list[str] | None,
@@ -44,7 +44,7 @@ def add(
     *,
     settings: Settings,
 ) -> None:
-    """Give a new user a key, and print it: its secret is shown this once."""
+    """Give a new user a key, and print it. Its secret is shown this once."""
     with _opened(data, db, key_file) as store:
         added = store.add(name, is_read_only=read_only, repositories=repository or None)
     _show_secret(settings, added)
@@ -99,7 +99,7 @@ def rotate(
     *,
     settings: Settings,
 ) -> None:
-    """Give a user a new key with the same rights, and print it; the old one ends at once."""
+    """Give a user a new key with the same rights, and print it. The old one ends at once."""
     with _opened(data, db, key_file) as store:
         rotated = store.rotate(name)
     _show_secret(settings, rotated)

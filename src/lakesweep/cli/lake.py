@@ -29,7 +29,10 @@ def backup(
     *,
     settings: Settings,
 ) -> None:
-    """Copy refs and the namespaces in DATA, also while the lake is served. The key file is not copied."""
+    """Copy a lake to a new folder, also while it is served.
+
+    Refs and the namespaces in DATA are copied, and the key file is not.
+    """
     with lake_packages():
         from lakesweep.lake.backup import back_up_lake
     _show(settings, back_up_lake(data, to), "copied")
@@ -43,7 +46,10 @@ def restore(
     *,
     settings: Settings,
 ) -> None:
-    """Bring a copy back into a new folder, verifying every file; then put the key file beside it."""
+    """Make a new lake from a copy; every file is verified.
+
+    Put the key file beside it then.
+    """
     with lake_packages():
         from lakesweep.lake.backup import restore_lake
     _show(settings, restore_lake(source, data), "restored")

@@ -16,12 +16,14 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from lakesweep.cli.backup import backup
+from lakesweep.cli.certify import certify
 from lakesweep.cli.completion import completion
 from lakesweep.cli.config import config_app
 from lakesweep.cli.demo import demo
 from lakesweep.cli.doctor import doctor
 from lakesweep.cli.explain import explain
 from lakesweep.cli.gc import gc
+from lakesweep.cli.hard_delete import hard_delete_app
 from lakesweep.cli.job import job
 from lakesweep.cli.keys import keys_app
 from lakesweep.cli.lake import lake_app
@@ -44,8 +46,9 @@ __all__ = ["app", "guarded", "main", "run"]
 
 app = typer.Typer(
     name="lakesweep",
-    help="A garbage collector for versioned data lakes: finds the objects that no version of the data can reach any "
-    "more, and deletes them and nothing else.",
+    help="A garbage collector for versioned data lakes. It finds the objects that no version of the data can reach any "
+    "more, deletes them, and deletes nothing else. Begin with `demo`. On a repository of yours, begin with `doctor` and "
+    "`mark`, which delete none of its data.",
     epilog=EXIT_STATUSES,
     no_args_is_help=True,
     add_completion=False,
@@ -63,6 +66,7 @@ def lakesweep() -> None:
 app.command("demo")(demo)
 app.command("serve")(serve)
 app.add_typer(keys_app, name="keys")
+app.add_typer(hard_delete_app, name="hard-delete")
 app.add_typer(lake_app, name="lake")
 app.command("gc")(gc)
 app.command("mark")(mark)
@@ -73,6 +77,7 @@ app.add_typer(rules_app, name="rules")
 app.add_typer(runs_app, name="runs")
 app.command("web")(web)
 app.command("doctor")(doctor)
+app.command("certify")(certify)
 app.command("explain")(explain)
 app.command("what-if")(what_if)
 app.add_typer(nessie_app, name="nessie")
@@ -141,7 +146,7 @@ def guarded(command: Callable[[], object]) -> int:
         return _BUG
     if status == _INTERRUPTED:  # also Typer's own answer to Ctrl-C
         _print_error(
-            "lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` goes on; on a live set of "
+            "lakesweep: interrupted. If a sweep was under way, `lakesweep runs resume` continues it; on a live set of "
             "Nessie, the same `lakesweep nessie` command."
         )
     return status if isinstance(status, int) else 0

@@ -12,9 +12,9 @@ __all__ = ["mark"]
 @with_settings("server", "storage", "collect", "spark", "pages", "output", "metrics")
 @on_spark
 def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
-    """Find the garbage of a repository and write down what a sweep may delete. Nothing is deleted.
+    """Find the garbage of a repository, and delete nothing.
 
-    The mark lies in _lakefs/retention/gc/addresses/mark_id=ID/ of the storage namespace, as Parquet.
+    What a sweep may delete is written down: the mark. It lies in _lakefs/retention/gc/addresses/mark_id=ID/ of the storage namespace, as Parquet.
     """
     from lakesweep.collector.lakefs.collect import run_mark
     from lakesweep.collector.lakefs.opening import mark_request

@@ -52,7 +52,7 @@ _Config = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Settings in a TOML file; its keys are the options without their dashes. "
+        help="A TOML file with settings; its keys are the options without their leading dashes. "
         "Also LAKESWEEP_CONFIG.",
     ),
 ]
@@ -61,8 +61,8 @@ _Config = Annotated[
 EXIT_STATUSES = (
     "Exit status: 0 done, also when there was nothing to do; 1 a bug of ours; 2 wrong use or configuration, "
     "nothing was touched; 3 catalog or storage refused or could not be reached, nothing was deleted; 4 refused as "
-    "unsafe, nothing was deleted; 5 something was deleted and the sweep is not complete, `lakesweep runs resume` goes "
-    "on; 130 interrupted."
+    "unsafe, nothing was deleted; 5 something was deleted and the sweep is not complete, `lakesweep runs resume` "
+    "continues it; 130 interrupted."
 )
 
 

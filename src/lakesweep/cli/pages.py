@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("PageSums", "check_page_files", "lakefs_place", "nessie_place"),
+    *("PageSums", "add_what_if_to_page", "check_page_files", "lakefs_place", "nessie_place"),
     *("write_files", "write_pages", "write_to"),
 ]
 
@@ -52,13 +52,32 @@ def nessie_place(resources: Resources, live_set_id: str) -> RunPlace | None:
 
     Until it has, nobody knows whether the work location lies below a table.
     """
+    saved = resources.phases.saved_record
+    if saved is None:
+        return None
+    return _place_of_set(resources.store, live_set_id, saved.repository)
+
+
+def add_what_if_to_page(store: ObjectStore, answer: WhatIf) -> None:
+    """Write the page of the last run on a catalog anew, where the answer to what-if was kept for it."""
+    from lakesweep.collector.nessie.what_if.saved_answers import last_run
+    from lakesweep.report.html.beside import tried, write_page
+
+    record = tried("No page shows this answer yet", lambda: last_run(store, answer.name))
+    if record is None:
+        return
+    place = _place_of_set(store, record.run_id, answer.name)
+    if place.last_what_if() == answer:
+        write_page(place, record)
+
+
+def _place_of_set(store: ObjectStore, live_set_id: str, catalog: str) -> RunPlace:
     from lakesweep.collector.nessie.set_files import SetFolder
+    from lakesweep.collector.nessie.what_if.saved_answers import answer_file
     from lakesweep.domain.live_sets import LiveSetId
     from lakesweep.report.html.beside import RunPlace
 
-    if resources.phases.saved_record is None:
-        return None
-    return RunPlace(resources.store, SetFolder(LiveSetId(live_set_id)))
+    return RunPlace(store, SetFolder(LiveSetId(live_set_id)), answer_file(catalog))
 
 
 @dataclass(frozen=True, slots=True)

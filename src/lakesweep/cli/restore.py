@@ -27,10 +27,12 @@ _Address = Annotated[
 @with_settings("server", "storage", "mark_id", "spark", "output", "metrics")
 @on_spark
 def restore(repo: Repo, source: _From, address: _Address = None, *, settings: Settings) -> None:
-    """Copy every object that a mark names back from a backup, under the same address; each copy is verified.
+    """Copy what a mark names back from a backup.
 
-    The objects read again through the server. They are as young as their restoration: a later run may collect them
-    again, if they are still garbage by then.
+    Each object gets its old address, and each copy is verified.
+
+    The objects can then be read through the server again. They count as young from now on. A later run collects them
+    again, if nothing refers to them by then.
     """
     from lakesweep.collector.lakefs.backup_restore import run_restore
     from lakesweep.collector.lakefs.opening import named_mark, outside_target

@@ -35,18 +35,21 @@ _File = Annotated[
 @with_settings("server", "output")
 def show(repo: Repo, *, settings: Settings) -> None:
     """Print the rules. As JSON it is what `rules set` reads; null when there are none."""
-    with _opened(settings, repo) as (client, name):
+    with opened(settings, repo) as (client, name):
         _show(settings, client.rules(name))
 
 
 @rules_app.command("set")
 @with_settings("server", "output")
 def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
-    """Set the rules from JSON: {"default_retention_days": 21, "branches": [{"branch_id": "main", "retention_days": 28}]}."""
+    """Set the rules from a JSON file.
+
+    It holds, for example: {"default_retention_days": 21, "branches": [{"branch_id": "main", "retention_days": 28}]}
+    """
     from lakesweep.collector.lakefs.retention_rules import change_rules, parse_rules
 
     wanted = parse_rules(_read(file), "stdin" if file == "-" else file)
-    with _opened(settings, repo) as (client, name):
+    with opened(settings, repo) as (client, name):
         for warning in change_rules(client, name, wanted):
             logger.warning("repo#%s %s", name, warning)
     _show(settings, wanted)
@@ -56,13 +59,13 @@ def set_rules(repo: Repo, file: _File, *, settings: Settings) -> None:
 @with_settings("server", "output")
 def clear(repo: Repo, *, settings: Settings) -> None:
     """Remove the rules: nothing expires any more."""
-    with _opened(settings, repo) as (client, name):
+    with opened(settings, repo) as (client, name):
         client.delete_rules(name)
     _show(settings, None)
 
 
 @contextmanager
-def _opened(settings: Settings, repo: str) -> Iterator[tuple[LakeFSClient, str]]:
+def opened(settings: Settings, repo: str) -> Iterator[tuple[LakeFSClient, str]]:
     """The server's client and the repository's name."""
     from lakesweep.collector.lakefs.context import repository_name
     from lakesweep.collector.lakefs.opening import open_client
@@ -85,7 +88,9 @@ def _show(settings: Settings, rules: RetentionRules | None) -> None:
     if rules is None:
         print_result(settings.output, None, ["no rules: nothing expires"])
         return
+    from lakesweep.domain.rules import days_text
+
     branches = sorted(rules.branch_retention_days.items())
-    lines = [f"default  {rules.default_retention_days} days"]
-    lines += [f"branch   {branch}: {days} days" for branch, days in branches]
+    lines = [f"default  {days_text(rules.default_retention_days)}"]
+    lines += [f"branch   {branch}: {days_text(days)}" for branch, days in branches]
     print_result(settings.output, rules.as_json(), lines)

@@ -99,14 +99,14 @@ def run_and_show(
 
 @contextmanager
 def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]:
-    """Print what is known of a run that fails in the block; as text only where it came far enough to have numbers."""
+    """Print what is known of a run that fails in the block, or is stopped there; as text only where it has numbers."""
     from lakesweep.collector.unfinished import unfinished_record
 
     started_at = datetime.now(UTC)
     try:
         with foreign_errors_as_ours(pending.not_done):
             yield
-    except LakesweepError as error:
+    except (LakesweepError, KeyboardInterrupt) as error:
         record = unfinished_record(
             pending.repository,
             error,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -25,19 +24,13 @@ _Html = Annotated[
     str | None,
     typer.Option("--html", metavar="FILE", help="Also write a page with all runs and trends."),
 ]
-_PageFile = Annotated[
-    str | None,
-    typer.Option(
-        "--output-file", "-o", metavar="FILE", help="Where the page goes; else it is printed."
-    ),
-]
 
 
 @runs_app.command("list")
 @with_settings("server", "namespace_root", "storage_option", "output")
 def list_all(repo: Repo, html: _Html = None, *, settings: Settings) -> None:
     """List the runs of a repository, the newest first."""
-    from lakesweep.collector.lakefs.history import DamagedRun, list_runs
+    from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs
     from lakesweep.report.text import runs_table
 
     with opened_run(settings, repo) as context:
@@ -58,14 +51,14 @@ def list_all(repo: Repo, html: _Html = None, *, settings: Settings) -> None:
     head, *rows = runs_table(records)
     lines = list(table_lines(head, rows)) if records else []
     lines += [f"{run.run_id}  not readable: {run.why}" for run in damaged]
-    print_result(settings.output, document, lines or [f"{context.name} has seen no run."])
+    print_result(settings.output, document, lines or [f"{context.name} has no runs yet."])
 
 
 @runs_app.command("show")
 @with_settings("server", "namespace_root", "storage_option", "output")
 def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Print the record of a run."""
-    from lakesweep.collector.lakefs.history import load_run
+    from lakesweep.collector.lakefs.between_runs.history import load_run
 
     with opened_run(settings, repo) as context:
         record = load_run(context.store, context.name, run_id)
@@ -73,15 +66,16 @@ def show(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
 
 
 @runs_app.command("report")
-@with_settings("server", "namespace_root", "storage_option", "plot", "output")
-def report(
-    repo: Repo, run_id: _RunId, output_file: _PageFile = None, *, settings: Settings
-) -> None:
-    """Make the page of a run: one HTML file that needs nothing else. With --plot, the plot instead or as well."""
-    from lakesweep.collector.lakefs.history import load_run
+@with_settings("server", "namespace_root", "storage_option", "pages", "output")
+def report(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
+    """Make the page of a run: one HTML file that needs nothing else.
+
+    It is printed, unless --report names a file for it or --plot asks for a plot.
+    """
+    from lakesweep.collector.lakefs.between_runs.history import load_run
     from lakesweep.report.html.page import run_page
 
-    wanted = replace(settings.output, report=output_file)
+    wanted = settings.output
     check_page_files(wanted)
     with opened_run(settings, repo) as context:
         record = load_run(context.store, context.name, run_id)
@@ -112,8 +106,8 @@ runs_app.command("prune")(prune)
 @with_settings("server", "namespace_root", "no_lease", "storage_option", "output")
 def forget(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     """Remove a run's files and its mark. What the run deleted stays known."""
+    from lakesweep.collector.lakefs.between_runs.history import forget_run
     from lakesweep.collector.lakefs.collect import held_lease
-    from lakesweep.collector.lakefs.history import forget_run
 
     with opened_run(settings, repo) as context, held_lease(context, "forget"):
         files = forget_run(context.store, context.name, run_id)

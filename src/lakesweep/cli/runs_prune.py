@@ -13,7 +13,9 @@ from lakesweep.settings.values import Settings
 
 __all__ = ["prune"]
 
-_DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")
+]
 
 
 @with_settings("server", "storage", "output")
@@ -23,8 +25,8 @@ def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
     Kept are the newest runs up to --keep-runs, unless they are older than 90 days; and always what the next optimised
     run builds on, sweeps that can be resumed, and marks that were backed up.
     """
+    from lakesweep.collector.lakefs.between_runs.pruning import prune_own_files
     from lakesweep.collector.lakefs.collect import held_lease
-    from lakesweep.collector.lakefs.pruning import prune_own_files
 
     with opened_run(settings, repo) as context, held_lease(context, "prune"):
         pruned = prune_own_files(context.resources, context.keep_runs, dry_run=dry_run)

@@ -51,6 +51,21 @@ def serve(
     copy_life: Annotated[
         str, typer.Option(help="How long a copy is tracked; no collection may take longer.")
     ] = "14d",
+    hard_delete: Annotated[
+        bool,
+        typer.Option(
+            "--hard-delete",
+            envvar="LAKESWEEP_SERVE_HARD_DELETE",
+            help="Delete uncommitted objects for good soon after their last reference, where a repository does not"
+            " say otherwise.",
+        ),
+    ] = False,
+    delete_grace: Annotated[
+        str, typer.Option(help="How long such an object stays at least, for those who read it.")
+    ] = "1m",
+    undo_window: Annotated[
+        str, typer.Option(help="How long such an object can be brought back; 0s keeps nothing.")
+    ] = "0s",
     allow_namespace: Annotated[
         list[str] | None,
         typer.Option(
@@ -89,7 +104,9 @@ def serve(
     *,
     settings: Settings,  # logging is set up from it
 ) -> None:
-    """Serve the embedded lake: lakeFS's REST API, an S3 gateway and health checks on one port.
+    """Serve the embedded lake, a small lakeFS server.
+
+    lakeFS's REST API, an S3 gateway and health checks answer on one port.
 
     The first start makes an access key and prints it, once. LAKESWEEP_SERVE_ACCESS_KEY_ID and
     LAKESWEEP_SERVE_SECRET_ACCESS_KEY set it instead. `lakesweep keys` gives others theirs. Ctrl-C or SIGTERM finishes the requests under way and stops.
@@ -122,6 +139,9 @@ def serve(
         slice_max_size=slice_max_size,
         token_life=parse_duration(token_life),
         copy_life=parse_duration(copy_life),
+        hard_delete=hard_delete,
+        delete_grace=parse_duration(delete_grace),
+        undo_window=parse_duration(undo_window),
         allow_namespaces=tuple(allow_namespace or ()),
         allow_imports=tuple(allow_import or ()),
         presigned_store=presigned_store,

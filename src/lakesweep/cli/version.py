@@ -30,7 +30,7 @@ def show_version(
         str, typer.Option("--output", metavar="text|json", help="How it is printed.")
     ] = "text",
 ) -> None:
-    """Print the versions of lakesweep and of what its results depend on."""
+    """Print the versions of lakesweep and its libraries."""
     versions = installed_versions()
     if _format(output) == "json":
         typer.echo(json.dumps(versions))

@@ -58,11 +58,13 @@ def web(
     *,
     settings: Settings,
 ) -> None:
-    """Show repositories, rules, runs, marks and live sets in a browser, start marks, and sweep.
+    """Show repositories, runs and marks in a browser.
+
+    Rules and live sets are shown, too. Marks and sweeps can be started.
 
     A link is printed that logs its reader in, once. A sweep is started for the plan whose id is typed, with the guards and
-    the lease of `lakesweep sweep`; no guard can be lowered here. What was started is a process of its own and goes on when
-    this one ends.
+    the lease of `lakesweep sweep`. No guard can be lowered here. What was started is a process of its own, which continues
+    when this one ends.
     """
     with pages_packages():
         from lakesweep.cli.nessie.live_sets import opened_live_sets

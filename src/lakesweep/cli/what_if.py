@@ -31,19 +31,20 @@ _Branch = Annotated[
     typer.Option(
         "--branch",
         metavar="NAME",
-        help="Vary the days of this branch alone, too; may be repeated. [default: all of up to 20 branches; of more, "
+        help="Also vary the days of this branch alone; may be repeated. [default: all of up to 20 branches; of more, "
         "the default branch and those with rules of their own]",
     ),
 ]
 _Depth = Annotated[
-    int, typer.Option(min=0, max=20, help="Group paths by so many folders from the front.")
+    int, typer.Option(min=0, max=20, help="Group paths by this many leading folders.")
 ]
 Price = Annotated[
     float | None,
-    typer.Option(min=0, help="Money for a GB (2^30 bytes) and month, for example 0.023."),
+    typer.Option(min=0, help="Price of one GB (2^30 bytes) for one month, for example 0.023."),
 ]
 _NoSave = Annotated[
-    bool, typer.Option("--no-save", help="Do not leave the answer for reports in the lake.")
+    bool,
+    typer.Option("--no-save", help="Do not save the answer in the lake, where reports find it."),
 ]
 
 
@@ -63,13 +64,15 @@ def what_if(
     *,
     settings: Settings,
 ) -> None:
-    """Say what would be freed if data were kept for N days, for every N, and under other rules. Nothing is deleted.
+    """Say what would be freed if data were kept for N days.
+
+    The answer has every N, and other rules from files. Nothing is deleted.
 
     One pass over the commits and the store answers for all numbers of days, by branch, path, age and size.
     """
     from lakesweep.collector.lakefs.opening import open_run, what_if_request
     from lakesweep.collector.lakefs.retention_rules import parse_rules
-    from lakesweep.collector.lakefs.what_if import run_what_if
+    from lakesweep.collector.lakefs.what_if.what_if import run_what_if
     from lakesweep.engine.late import LateEngine
     from lakesweep.report.what_if import what_if_text
 

@@ -68,6 +68,17 @@ class SweptCatalog(Protocol):
         """Further clocks to compare before a look, beside our own folder's store, which says `store_time` now."""
         return ()
 
+    def put_up_fence(self, until: datetime) -> None:
+        """Have the catalog refuse whatever would revive a row of the plan, where it can; before every look.
+
+        Nothing is deleted by that look, and no delete of it arrives, after `until`.
+        """
+        return None
+
+    def lift_fence(self) -> None:
+        """Have it refuse no longer; only when every delete of the round was answered."""
+        return None
+
     def look_again(self, before: Sequence[Part] | None) -> Authorised:
         """Read what is live now, and judge the plan by it; in later rounds, what the round `before` left.
 

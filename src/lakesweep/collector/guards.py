@@ -80,7 +80,7 @@ class BlastRadius:
     def _said(self, max_delete_share: float) -> str:
         return (
             f"{self.garbage}, {self.share:.1f} % of what is live or garbage ({self.live + self.garbage}), more than the "
-            f"{max_delete_share:g} % that go without asking."
+            f"{max_delete_share:g} % that are deleted without asking."
         )
 
 

@@ -166,9 +166,26 @@ class Lease:
             self._release()
             raise
         self.store_time = self._time_of(info)
+        self._give_way_if_renewed(held)
         older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
         if older:
             self._store.delete_many(older)
+
+    def _give_way_if_renewed(self, held: _Held) -> None:
+        """Give the lease back when its owner, taken for dead, renewed it between our look and our file.
+
+        The owner writes and then looks who holds; we make our file and then look whether it wrote. One of us sees.
+        """
+        if not held.number or held.released:
+            return
+        found = self._store.find(self._key(held.number))
+        if found is not None and found.last_modified != held.renewed_at:
+            self._store.delete_many([self._key(self._number)])
+            raise UnsafeToSweepError(
+                f"Another collector, which seemed dead, goes on with {self._repository}: {held.purpose} on {held.host}, "
+                f"process {held.pid}. Nothing was deleted. Wait for it.",
+                kind="lease-held",
+            )
 
     def _renew(self) -> None:
         every = min(self._life / 5, _RENEW_EVERY).total_seconds()
@@ -236,7 +253,7 @@ class Lease:
         time = info.last_modified or self._store.stat(info.key).last_modified
         if time is None:
             raise UnsafeToSweepError(
-                f"The store of {self._repository} gives no time of modification, so no object's age can be told. "
+                f"The store of {self._repository} gives no time of modification, so the age of objects is not known. "
                 "Nothing was deleted.",
                 kind="no-times",
             )

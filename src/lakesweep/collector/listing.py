@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,11 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.progress import advance
+from lakesweep.storage import KeyRange, ObjectStore, ranges_after, scan_direct
 
+_UNREAD = pa.struct(
+    {"piece": pa.string(), "objects": pa.int64(), "first": pa.string(), "last": pa.string()}
+)
 LISTED_SCHEMA = pa.schema(
     [
         pa.field("pieces", pa.list_(pa.string())),
@@ -27,8 +31,12 @@ LISTED_SCHEMA = pa.schema(
         pa.field("protected_bytes", pa.int64()),
         pa.field("parts", PARTS),
         pa.field("notices", pa.list_(pa.struct({"kind": pa.string(), "name": pa.string()}))),
+        pa.field("unread", pa.list_(_UNREAD)),  # pieces that were left off
     ]
 )
+# A piece with more objects than this is left off, in each later round with four times as many.
+_MOST_AT_ONCE = 50_000
+_CUT_INTO = 64  # pieces for all that was left off
 
 # A pattern takes longer to build than a page of keys to be matched with it.
 _ROWS_TOGETHER = 50_000
@@ -38,13 +46,33 @@ Folder = TypeVar("Folder")  # how a catalog names a folder: by a key, or by its 
 
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[Folder]):
-    """One piece of a listing: everything below a folder, or only what lies directly in it."""
+    """One piece of a listing: everything below a folder, or only what lies directly in it; of keys after and up to some."""
 
     folder: Folder
     recursive: bool = True
+    start_after: str | None = None
+    end_at: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.folder}{'' if self.recursive else ' itself'}"
+        text = f"{self.folder}{'' if self.recursive else ' itself'}"
+        text += f" after {self.start_after!r}" if self.start_after is not None else ""
+        return text + (f" up to {self.end_at!r}" if self.end_at is not None else "")
+
+
+@dataclass(slots=True)
+class ReadSoFar:
+    """How far a piece that turned out to be large was read."""
+
+    objects: int = 0
+    first: str = ""
+    last: str = ""
+
+    def add(self, page: pa.RecordBatch) -> None:
+        """Note a page, of which at least one object is new."""
+        keys = page.column("key")
+        self.first = self.first or keys[0].as_py()
+        self.last = keys[-1].as_py()
+        self.objects += page.num_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +96,41 @@ class ListedCatalog(ABC, Generic[Folder]):
     schema: pa.Schema  # of a candidate's row, which begins with its name
 
     @abstractmethod
-    def pages(self, pieces: Sequence[Piece[Folder]]) -> Iterator[pa.RecordBatch]:
-        """Everything that lies in these pieces, in batches of `LISTING_SCHEMA`."""
+    def places(
+        self, pieces: Sequence[Piece[Folder]]
+    ) -> Iterator[tuple[ObjectStore, dict[Piece[Folder], str]]]:
+        """Stores, and for each the pieces that lie there with the prefix of their keys."""
+
+    def named(self, piece: Piece[Folder], page: pa.RecordBatch) -> pa.RecordBatch:
+        """A page of a piece, by the names that the catalog has for objects."""
+        return page
+
+    def pages(
+        self,
+        pieces: Sequence[Piece[Folder]],
+        most: int | None = None,
+        unread: dict[str, ReadSoFar] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Everything that lies in these pieces, in batches of `LISTING_SCHEMA`.
+
+        With `most`, a piece may be left off after so many objects: `unread` then has how far it was read.
+        """
+        for store, places in self.places(pieces):
+            limit = most if _is_cut(store) else None
+            read = {piece: ReadSoFar() for piece in places}
+            for piece, page in _pages(store, places, limit):
+                read[piece].add(page)
+                yield self.named(piece, page)
+            if limit is not None and unread is not None:
+                unread |= {str(p): one for p, one in read.items() if one.objects >= limit}
+
+    def rest(self, piece: Piece[Folder], read: ReadSoFar, parts: int) -> list[Piece[Folder]]:
+        """What is left to read of a piece that was left off, in up to so many pieces."""
+        whole = KeyRange("", piece.start_after, piece.end_at)
+        return [
+            replace(piece, start_after=one.start_after, end_at=one.end_at)
+            for one in ranges_after(whole, read.first, read.last, parts)
+        ]
 
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
         """Which of these objects may be garbage: none whose key could turn into another one on its way to the store."""
@@ -94,13 +155,47 @@ class ListedStore(ListedCatalog[str]):
     target: Target
     schema: pa.Schema
 
-    def pages(self, pieces: Sequence[Piece[str]]) -> Iterator[pa.RecordBatch]:
-        store = self.target.open()
-        for _, page in store.list_many([piece.folder for piece in pieces if piece.recursive]):
+    def places(
+        self, pieces: Sequence[Piece[str]]
+    ) -> Iterator[tuple[ObjectStore, dict[Piece[str], str]]]:
+        yield self.target.open(), {piece: piece.folder for piece in pieces}
+
+
+def _pages(
+    store: ObjectStore, places: Mapping[Piece[Folder], str], most: int | None
+) -> Iterator[tuple[Piece[Folder], pa.RecordBatch]]:
+    """Pages of pieces: those of whole folders many at once, then what lies directly in the others."""
+    scans = {
+        piece: KeyRange(prefix, piece.start_after, piece.end_at, most)
+        for piece, prefix in places.items()
+    }
+    recursive = {scan: piece for piece, scan in scans.items() if piece.recursive}
+    for scan, page in store.list_ranges(list(recursive)):
+        yield recursive[scan], page
+    for piece, scan in scans.items():
+        if not piece.recursive:
+            for page in _direct(store, scan):
+                yield piece, page
+
+
+def _is_cut(store: ObjectStore) -> bool:
+    """Whether large pieces are cut: pages of a local folder cost no waiting, and can't be asked for from anywhere."""
+    return store.backend.is_key_ordered and store.root.kind != "local"
+
+
+def _direct(store: ObjectStore, scan: KeyRange) -> Iterator[pa.RecordBatch]:
+    """What lies directly in a folder, and where it is much, only the begin of it."""
+    if not _is_cut(store):
+        pages = iter([store.list_folder(scan.prefix).objects])
+    else:
+        pages = scan_direct(store, scan)
+    told = 0
+    for page in pages:
+        if page.num_rows:
             yield page
-        for piece in pieces:
-            if not piece.recursive:
-                yield store.list_folder(piece.folder).objects
+        told += page.num_rows
+        if scan.most is not None and told >= scan.most:
+            return
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +218,29 @@ def list_objects(
     most_tasks: int = 200,
     per_task: int = 1,
 ) -> Listing:
-    """List these pieces, each exactly once; none lies in another. Parts are written to a folder of the target."""
-    tasks = tasks_for(len(pieces), engine.slots, at_most=most_tasks, per_task=per_task, waves=4)
-    work = partial(list_pieces, catalog, target, folder)
-    rows = engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
-    check_once("listing", (p for row in rows for p in row["pieces"]), map(str, pieces))
+    """List these pieces, each exactly once; none lies in another. Parts are written to a folder of the target.
+
+    A piece that turns out to be large is left off, and what is left of it is cut and listed in the next round, by many
+    tasks: a repository whose objects all have one prefix is listed as quickly as any.
+    """
+    rows: list[dict[str, Any]] = []
+    most = _MOST_AT_ONCE
+    while pieces:
+        tasks = tasks_for(len(pieces), engine.slots, at_most=most_tasks, per_task=per_task, waves=4)
+        work = partial(list_pieces, catalog, target, folder, most)
+        told = engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
+        check_once("listing", (p for row in told for p in row["pieces"]), map(str, pieces))
+        rows += told
+        named = {str(piece): piece for piece in pieces}
+        left_off = [one for row in told for one in row["unread"]]
+        pieces = [
+            piece
+            for one in left_off
+            for piece in catalog.rest(
+                named[one.pop("piece")], ReadSoFar(**one), max(2, _CUT_INTO // len(left_off))
+            )
+        ]
+        most, per_task = 4 * most, 1
     notices: dict[str, dict[str, None]] = {}
     for notice in (notice for row in rows for notice in row["notices"]):
         notices.setdefault(notice["kind"], {})[notice["name"]] = None
@@ -145,14 +258,19 @@ def list_objects(
 
 
 def list_pieces(
-    catalog: ListedCatalog[Folder], target: Target, folder: str, pieces: Iterator[Piece[Folder]]
+    catalog: ListedCatalog[Folder],
+    target: Target,
+    folder: str,
+    most: int | None,
+    pieces: Iterator[Piece[Folder]],
 ) -> Iterator[pa.RecordBatch]:
     """Work function: one row with what the task has listed and written."""
     wanted = list(pieces)
     writer = PartWriter(target.open(), folder, "listing", catalog.schema)
     seen = protected = Tally()
     notices: dict[tuple[str, str], None] = {}
-    for page in joined(catalog.pages(wanted)):
+    unread: dict[str, ReadSoFar] = {}
+    for page in joined(catalog.pages(wanted, most, unread)):
         is_candidate = catalog.is_candidate(page)
         rest = page.filter(pc.invert(is_candidate))
         rows = catalog.rows(page.filter(is_candidate) if rest.num_rows else page)
@@ -170,6 +288,7 @@ def list_pieces(
         "protected_bytes": protected.bytes,
         "parts": [asdict(part) for part in writer.close()],
         "notices": [{"kind": kind, "name": name} for kind, name in notices],
+        "unread": [{"piece": name, **asdict(read)} for name, read in unread.items()],
     }
     yield pa.RecordBatch.from_pylist([row], schema=LISTED_SCHEMA)
 

@@ -81,7 +81,7 @@ def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
         settled = catalog.settle(found)
         step.handled(tally_of(settled.garbage))
         step.said = (
-            f"{step.items} garbage still, {tally_of(settled.live).objects} kept after all, "
+            f"{step.items} still garbage, {tally_of(settled.live).objects} live after all, "
             f"{tally_of(settled.undecided).objects} undecided"
         )
     totals = _totals(found, settled)

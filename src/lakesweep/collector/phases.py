@@ -12,7 +12,7 @@ from lakesweep.collector.record import Phase, RunRecord
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.reporting import ReportingEngine
 from lakesweep.engine.tasks import Engine
-from lakesweep.progress import Display, ProgressBoard
+from lakesweep.progress import Display, ProgressBoard, human_count
 from lakesweep.progress.board import Mailbox
 
 logger = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ class Phases:
             "repo#%s %s: %s (%.1f s)",
             self.repository,
             name,
-            step.said or f"{step.items} items",
+            step.said or human_count(step.items, unit),
             seconds,
         )
 
@@ -92,7 +92,7 @@ def reporting_engine(
 # What a phase's `items` are, where they are not objects.
 _UNITS = {
     **{"commits": "commits", "identify": "commits", "ranges": "ranges"},
-    **{"metadata": "files", "manifest lists": "files", "canaries": "canaries"},
+    **{"metadata": "files", "manifest lists": "files"},
 }
 # Candidates and references are read before they meet.
 _UNITS_UNDER_WAY = {"judge": "names"}

@@ -27,7 +27,7 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep_progress import SweepProgress
 from lakesweep.collector.target import Target
-from lakesweep.collector.unfinished import status_after
+from lakesweep.collector.unfinished import STOPPED, kind_of, status_after
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import (
@@ -78,12 +78,15 @@ class Sweep:
                     said = f"dry run: {authorised.tally} would be deleted"
                     return self._ended(self.record.status, "").noted(said)
                 return self._conclude()
+        except KeyboardInterrupt as stop:
+            if self._is_partly_swept:
+                ended = self._ended(RunStatus.PARTLY_SWEPT, STOPPED, kind_of(stop))
+                self.resources.save_record_if_possible(self.catalog.files.record, ended)
+            raise
         except LakesweepError as error:
             if error.kind == _KEYS_FAILED:
                 raise  # the sweep came to its end, and has said so
-            # A round that broke off has deleted nobody knows how much. What an earlier, interrupted sweep of this plan
-            # deleted stays true as well.
-            is_partly = self._may_have_deleted or self.record.status is RunStatus.PARTLY_SWEPT
+            is_partly = self._is_partly_swept
             status = RunStatus.PARTLY_SWEPT if is_partly else status_after(error)
             ended = self._ended(status, error.message, error.kind)
             self.resources.save_record_if_possible(self.catalog.files.record, ended)
@@ -104,6 +107,9 @@ class Sweep:
             read_at = self.lease.renew()
             readings = self.catalog.clock_readings(read_at)
             guards.compare_clocks(read_at, readings, clock, margins)
+            if not self.request.dry_run:
+                # Before the look: what it does not see can't become live any more.
+                self.catalog.put_up_fence(read_at + margins.longest_authority)
             authorised = self._look_again(parts)
             if self.request.dry_run:
                 return authorised
@@ -117,6 +123,7 @@ class Sweep:
                 if parts:
                     continue
             if not parts:
+                self.catalog.lift_fence()
                 return authorised
             took = clock() - began
             valid_for = margins.authority_after(took)
@@ -124,6 +131,7 @@ class Sweep:
             # Once more, now that the engine runs: the lease says where its tasks are, and outlives what they may do.
             self.lease.renew(margins.lease_life_for(valid_for))
             tried = self._delete_round(parts, read_at + valid_for)
+            self.catalog.lift_fence()
             off = tried[deleting.CLOCK_OFF].objects
             left = tried[deleting.NOT_TRIED].objects + off
             is_all_left = left == authorised.tally.objects
@@ -274,6 +282,14 @@ class Sweep:
             failures=self._progress.failures,
         )
         return self.catalog.described(ended, self._progress)
+
+    @property
+    def _is_partly_swept(self) -> bool:
+        """Whether a delete may have been made. A round that broke off has deleted nobody knows how much.
+
+        What an earlier, interrupted sweep of this plan deleted stays true as well.
+        """
+        return self._may_have_deleted or self.record.status is RunStatus.PARTLY_SWEPT
 
     @property
     def _backup_uri(self) -> str:

@@ -14,6 +14,8 @@ from lakesweep.errors import (
     UnsafeToSweepError,
 )
 
+STOPPED = "stopped by the user"
+
 
 def status_after(error: BaseException) -> RunStatus:
     """How a run ended that deleted nothing: doubt and wrong settings are refusals, all else is a failure."""
@@ -67,4 +69,4 @@ def kind_of(error: BaseException) -> str:
 def _reason(error: LakesweepError | KeyboardInterrupt) -> str:
     if isinstance(error, LakesweepError):
         return error.message
-    return "stopped by the user"
+    return STOPPED

@@ -44,6 +44,12 @@ class SafetyMargins:
         """How long, from its start, a re-read of this length lets batches be deleted."""
         return max(self.delete_not_after, min(2 * reading, self.longest_not_after))
 
+    @property
+    def longest_authority(self) -> timedelta:
+        """From the start of a re-read, when no delete that it authorised takes effect any more, by any clock."""
+        longest = max(self.delete_not_after, self.longest_not_after)
+        return longest + self.longest_request + self.clock_skew
+
     def lease_life_for(self, authority: timedelta) -> timedelta:
         """The life of a lease under which batches are authorised for this long: as much longer as the shortest has."""
         return self.lease_life + max(authority - self.delete_not_after, timedelta(0))

@@ -51,7 +51,8 @@ def _holder(found: Explanation) -> str:
     holders: list[tuple[datetime | None, str]] = [
         (holder.until, _outside(holder)) for holder in found.outside
     ]
-    holders += [(line.until, _in_commits(line)) for line in found.commits if line.retained]
+    lines = [line for line in found.commits if line.retained]
+    holders += [(line.until, _in_commits(line, len(lines) - 1)) for line in lines]
     return max(holders, key=lambda held: end_order(held[0]))[1]
 
 
@@ -65,13 +66,16 @@ def _outside(holder: HeldOutside) -> str:
             return f"it is being uploaded to {holder.path} of branch {holder.branch}"
 
 
-def _in_commits(line: HeldInCommits) -> str:
-    held = "1 retained commit holds it" if line.retained == 1 else _holds(line.retained)
-    return f"{held}, at {line.last.path}: {line.rule}"
-
-
-def _holds(commits: int) -> str:
-    return f"{commits} retained commits hold it"
+def _in_commits(line: HeldInCommits, others: int) -> str:
+    """What one branch's commits hold, and how many further branches have such commits."""
+    where = f"branch {line.branch}" if line.branch else "no branch"
+    held = (
+        f"1 retained commit on {where} holds it"
+        if line.retained == 1
+        else f"{line.retained} retained commits on {where} hold it"
+    )
+    more = f"; so do commits on {others} more {'branch' if others == 1 else 'branches'}"
+    return f"{held}, at {line.last.path}: {line.rule}{more if others else ''}"
 
 
 def _end(found: Explanation) -> str:
@@ -109,6 +113,14 @@ def _deleted(found: Explanation) -> str:
     assert deletion is not None
     assert deletion.at is not None
     at = on_the_day(deletion.at)
+    if deletion.dropped_from:
+        undo = deletion.undo_until
+        how = "`lakesweep hard-delete undo` brings it back until"
+        back = "it can't be brought back" if undo is None else f"{how} {on_the_day(undo)}"
+        return (
+            f"the lake deleted it by itself at {at}, because it was dropped from {deletion.dropped_from} and nothing"
+            f" referred to it any more; {back}"
+        )
     said = (
         f"run {deletion.run_id} deleted it at {at}"
         if deletion.run_id

@@ -128,6 +128,9 @@ class Deletion:
     at: datetime | None = None  # None: nobody knows
     mark_id: str = ""
     copies: tuple[str, ...] = ()
+    # Where an embedded lake deleted it by itself: the path it was dropped from, and until when it can be undone.
+    dropped_from: str = ""
+    undo_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def _decoded(uri: str) -> str:
         return uri
     while (decoded := unquote_to_bytes(raw)) != raw:
         raw = decoded
-    # Bytes that are no text all become one sign: that merges, and merging keeps.
+    # Bytes that are not text all become one sign: that merges, and merging keeps.
     return raw.decode(errors="replace")
 
 

@@ -10,7 +10,7 @@ from lakesweep.domain.durations import format_time
 from lakesweep.domain.explained_why import on_the_day
 from lakesweep.domain.explanations import SCHEMA, Deletion, Said, end_order, json_value
 
-__all__ = ["FileExplanation", "FileExplanations", "HeldByContent", "why_file"]
+__all__ = ["FileExplanation", "FileExplanations", "HeldByContent", "named", "why_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class FileExplanation:
     protection: str = ""  # why it is protected
     then: str = ""  # what it is from the day on at which nothing holds it, where it does not go
     holders: tuple[HeldByContent, ...] = ()
+    was: HeldByContent | None = None  # what held it last, of garbage that commits lead to
+    since: datetime | None = None  # from when on nothing held it, by the policies of today
     deletion: Deletion | None = None
     deferred_in: tuple[str, ...] = ()  # live sets that have it on their lists of files to delete
     notes: tuple[str, ...] = ()
@@ -91,7 +93,7 @@ def why_file(found: FileExplanation) -> str:
         case Said.PROTECTED:
             return f"no live content holds it, and it stays: {found.protection}. {_end(found)}"
         case Said.GARBAGE:
-            return "no live content holds it, and it lies below a base location of a live table. A sweep takes it now"
+            return f"{_was(found)}. A sweep takes it now"
         case Said.DELETED:
             deletion = found.deletion
             assert deletion is not None
@@ -109,10 +111,37 @@ def _holder(found: FileExplanation) -> str:
     if not found.holders:
         return "a content of another kind than table or view names it"
     held = max(found.holders, key=lambda holder: end_order(holder.until))
-    return (
-        f"it is a {held.role} file of {held.content_key} in commit {held.commit[:12]} of {held.reference}, "
-        f"which keeps {held.policy}"
-    )
+    return f"it is {_file_of(held)}, {_keeps(held.policy)}"
+
+
+def _was(found: FileExplanation) -> str:
+    """What a file that is garbage was."""
+    if found.was is None:
+        nobody = (
+            "live content holds it" if found.unread else "commit that a reference reaches has it"
+        )
+        return f"no {nobody}, and it lies below a base location of a live table"
+    said = f"it was {_file_of(found.was)}, and commits that lead to it are cut off"
+    if found.since is None:
+        return said
+    return f"{said}. By the policies of today, nothing has held it since {on_the_day(found.since)}"
+
+
+def _file_of(held: HeldByContent) -> str:
+    of_table = f"a {held.role} file of {held.content_key}"
+    return f"{of_table} in commit {held.commit[:12]} on {named(held.reference)}"
+
+
+def named(reference: str) -> str:
+    """A reference for people: `branch main` for `BRANCH main`."""
+    kind, _, name = reference.partition(" ")
+    return f"{kind.lower()} {name}"
+
+
+def _keeps(policy: str) -> str:
+    if policy == "NONE":
+        return "which has no cut-off"
+    return f"which keeps {policy if policy.endswith('commits') else f'commits {policy}'}"
 
 
 def _end(found: FileExplanation) -> str:

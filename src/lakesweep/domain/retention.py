@@ -213,7 +213,7 @@ def children_first(graph: CommitGraph) -> list[Commit]:
             order.append(graph[parent])
     if len(order) != len(graph):
         raise UnsafeToSweepError(
-            "The commit graph has a cycle, so it can't be told which commits are retained. Nothing was deleted. "
+            "The commit graph has a cycle, so it is not known which commits are retained. Nothing was deleted. "
             "The refs dump or the server's answers are damaged; take them again.",
             kind="commit-graph-cycle",
         )

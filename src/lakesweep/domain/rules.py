@@ -31,5 +31,12 @@ class RetentionRules:
         }
 
     def __str__(self) -> str:
-        branches = ", ".join(f"{b} {d} d" for b, d in sorted(self.branch_retention_days.items()))
-        return f"default {self.default_retention_days} d" + (f"; {branches}" if branches else "")
+        own = sorted(self.branch_retention_days.items())
+        branches = ", ".join(f"{branch} {days_text(days)}" for branch, days in own)
+        default = f"default {days_text(self.default_retention_days)}"
+        return default + (f"; {branches}" if branches else "")
+
+
+def days_text(days: int) -> str:
+    """`1 day`, `7 days`."""
+    return f"{days} day{'' if days == 1 else 's'}"

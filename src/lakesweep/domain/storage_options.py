@@ -126,7 +126,7 @@ class StorageOptions:
             endpoint = getattr(self, name)
             if endpoint is not None and not _is_address(endpoint):
                 raise ConfigError(
-                    f"storage option {name!r} is no address: {endpoint!r}; nothing was touched. Write it as "
+                    f"storage option {name!r} is not an address: {endpoint!r}; nothing was touched. Write it as "
                     "https://host or http://host:port."
                 )
         for name, least in _LEAST.items():

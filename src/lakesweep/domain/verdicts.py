@@ -97,7 +97,8 @@ class Tally:
         return Tally(self.objects - other.objects, self.bytes - other.bytes)
 
     def __str__(self) -> str:
-        return f"{self.objects} objects, {self.bytes} bytes"
+        objects, size = ("" if number == 1 else "s" for number in (self.objects, self.bytes))
+        return f"{self.objects} object{objects}, {self.bytes} byte{size}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ class WhatIf:
         """Read the JSON form.
 
         Raises:
-            ValueError: it is no JSON, or has another schema.
+            ValueError: it is not JSON, or has another schema.
         """
         value = json.loads(text)
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:

@@ -21,12 +21,14 @@ __all__ = [
     "read_value",
     "scan_addresses",
     "scan_hashes",
+    "scan_sums",
 ]
 
 Ints = npt.NDArray[np.int64]
 
 # What `read_value` finds, by place.
-ADDRESS_START, ADDRESS_SIZE, ADDRESS_TYPE, SIZE, SECONDS, NANOS, HAS_TIME, FOUND_FIELDS = range(8)
+ADDRESS_START, ADDRESS_SIZE, ADDRESS_TYPE, SIZE, SECONDS, NANOS, HAS_TIME = range(7)
+E_TAG_START, E_TAG_SIZE, FOUND_FIELDS = range(7, 10)
 BY_PREFIX, RELATIVE, FULL = range(3)
 
 _TOO_MANY = -faults.TOO_MANY
@@ -37,6 +39,7 @@ _TIMESTAMP = -faults.TIMESTAMP
 _LONGEST_PART = 640 << 16  # lakeFS's limit for a record's identity and data
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # years 1 to 9999
 _LEN = 2
+_MD5_DIGITS = 32
 
 
 @jitted
@@ -149,6 +152,64 @@ def scan_addresses(
 
 
 @jitted
+def scan_sums(
+    data: Bytes,
+    offsets: Ints,
+    lengths: Ints,
+    block: Bytes,
+    last_key: Bytes,
+    walk: Ints,
+    found_in_entry: Ints,
+    sizes: Ints,
+    sums: npt.NDArray[np.uint64],
+    is_md5: npt.NDArray[np.bool_],
+) -> tuple[int, int, int]:
+    """Size and e_tag of every entry; returns (number of records or a fault, index of the block, byte in it)."""
+    count = 0
+    last_key_size = -1
+    for number in range(offsets.size):
+        size = unpack_block(data, offsets[number], lengths[number], block)
+        if size < 0:
+            return size, number, -1
+        found, last_key_size, _, where = walk_block(
+            block, size, last_key, last_key_size, False, block, 0, walk[0], walk[1], walk[2]
+        )
+        if found < 0:
+            return found, number, where
+        if found > sizes.size - count:
+            return _TOO_MANY, number, -1
+        for i in range(found):
+            status = read_value(block, walk[1, i], walk[2, i], found_in_entry)
+            if status < 0:
+                return status, number, walk[1, i]
+            sizes[count] = found_in_entry[SIZE]
+            is_md5[count], sums[count] = _read_md5(
+                block, found_in_entry[E_TAG_START], found_in_entry[E_TAG_SIZE]
+            )
+            count += 1
+    return count, -1, -1
+
+
+@jitted
+def _read_md5(block: Bytes, start: int, size: int) -> tuple[bool, np.uint64]:
+    """Whether a text has the form of an MD5 sum, and its first eight bytes as a number."""
+    number = np.uint64(0)
+    if size != _MD5_DIGITS:
+        return False, number
+    for i in range(_MD5_DIGITS):
+        letter = np.int64(block[np.uintp(start + i)])
+        if 48 <= letter <= 57:
+            digit = letter - 48
+        elif 97 <= letter <= 102:
+            digit = letter - 87
+        else:
+            return False, np.uint64(0)
+        if i < _MD5_DIGITS // 2:
+            number = number << np.uint64(4) | np.uint64(digit)
+    return True, number
+
+
+@jitted
 def read_value(block: Bytes, start: int, size: int, found: Ints) -> int:
     """Pass over a record's identity and read the Entry behind it; returns 0 or a fault."""
     end = start + size
@@ -195,6 +256,9 @@ def _read_entry(block: Bytes, pos: int, end: int, found: Ints) -> int:
         if field == 1:
             found[ADDRESS_START] = start
             found[ADDRESS_SIZE] = length
+        elif field == 4:
+            found[E_TAG_START] = start
+            found[E_TAG_SIZE] = length
         elif field == 2:
             status = _read_timestamp(block, start, pos, found)
             if status < 0:

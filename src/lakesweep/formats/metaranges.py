@@ -7,15 +7,19 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import FormatError
+from lakesweep.formats.metarange_scan import ID_SIZE, scan_range_counts
 from lakesweep.formats.proto import Message, int_field, text_field
 from lakesweep.formats.range_writer import WrittenRange, finish_table, update_digest
 from lakesweep.formats.ranges import open_typed
 from lakesweep.formats.sstable import Records, TableWriter
 from lakesweep.formats.values import join_value, split_value
 
-__all__ = ["RangeInfo", "read_metarange", "write_metarange"]
+__all__ = ["RangeCounts", "RangeInfo", "read_metarange", "read_range_counts", "write_metarange"]
 
 _ID = re.compile(rb"[0-9a-f]{64}\Z")
 
@@ -36,6 +40,29 @@ class RangeInfo:
         return cls(
             written.id, written.min_key, written.max_key, written.count, written.estimated_size
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeCounts:
+    """Ranges by their ids, 64 bytes each, and how many entries each is said to have."""
+
+    ids: npt.NDArray[np.bytes_]
+    counts: npt.NDArray[np.int64]
+
+
+def read_range_counts(data: bytes) -> RangeCounts:
+    """What `read_metarange` tells of ids and counts, in columns, with the same checks. Raises FormatError."""
+    records = open_typed(data, b"metaranges", None, b"").records()
+    ids, counts = np.empty(len(records) * ID_SIZE, np.uint8), np.empty(len(records), np.int64)
+    if not scan_range_counts(
+        records.key_offsets, records.keys, records.value_offsets, records.values, ids, counts
+    ):
+        ranges = read_metarange(data)  # says what is wrong, or reads what a later lakeFS may write
+        return RangeCounts(
+            np.array([info.id for info in ranges], f"S{ID_SIZE}"),
+            np.array([info.count for info in ranges], np.int64),
+        )
+    return RangeCounts(ids.view(f"S{ID_SIZE}"), counts)
 
 
 def read_metarange(data: bytes, *, entity: bytes = b"") -> list[RangeInfo]:

@@ -93,7 +93,7 @@ def decode_timestamp(data: bytes) -> tuple[datetime, int]:
     seconds, nanos = message.int64(1), message.int64(2)
     if not (0 <= nanos < 1_000_000_000 and -62_135_596_800 <= seconds <= 253_402_300_799):
         raise FormatError(
-            f"Timestamp of {seconds} s and {nanos} ns is no time", kind="bad-protobuf"
+            f"Timestamp of {seconds} s and {nanos} ns is not a time", kind="bad-protobuf"
         )
     return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000), nanos
 

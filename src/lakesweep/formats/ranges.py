@@ -14,17 +14,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.errors import FormatError
-from lakesweep.formats.entry_scan import FOUND_FIELDS, scan_addresses, scan_hashes
+from lakesweep.formats.entry_scan import FOUND_FIELDS, scan_addresses, scan_hashes, scan_sums
 from lakesweep.formats.sstable import Table, open_table
 from lakesweep.formats.sstable.faults import fault_error
 
 __all__ = [
     "ADDRESSES_SCHEMA",
     "RangeHashes",
+    "RangeSums",
     "open_range",
     "read_range_addresses",
     "read_range_hashes",
     "read_range_records",
+    "read_range_sums",
 ]
 
 ADDRESSES_SCHEMA = pa.schema(
@@ -50,6 +52,18 @@ class RangeHashes:
     sizes: npt.NDArray[np.int64]
     full_addresses: list[str]
     root_names: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeSums:
+    """Size and content sum of every entry, in path order.
+
+    `sums` are the first eight bytes of the MD5, as a number, where `is_md5` says that the entry's e_tag has that form.
+    """
+
+    sizes: npt.NDArray[np.int64]
+    sums: npt.NDArray[np.uint64]
+    is_md5: npt.NDArray[np.bool_]
 
 
 def open_range(data: bytes, *, expected_count: int | None = None, entity: bytes = b"") -> Table:
@@ -140,6 +154,32 @@ def read_range_addresses(data: bytes, *, expected_count: int | None) -> pa.Recor
     return pa.record_batch(
         [column, pa.array(address_types), pa.array(sizes), times], schema=ADDRESSES_SCHEMA
     )
+
+
+def read_range_sums(data: bytes) -> RangeSums:
+    """Sizes and content sums of a range's entries."""
+    table = open_range(data)
+    scratch = table.scratch()
+    capacity = table.capacity(scratch)
+    found = RangeSums(
+        np.empty(capacity, np.int64), np.empty(capacity, np.uint64), np.empty(capacity, np.bool_)
+    )
+    count, number, within = scan_sums(
+        table.data,
+        table.block_offsets,
+        table.block_lengths,
+        scratch.block,
+        scratch.last_key,
+        scratch.walk,
+        np.empty(FOUND_FIELDS, np.int64),
+        found.sizes,
+        found.sums,
+        found.is_md5,
+    )
+    if count < 0:
+        raise fault_error(count, "a data block", int(table.block_offsets[number]), within)
+    table.check_count(count)
+    return found
 
 
 def read_range_records(data: bytes) -> Iterator[tuple[bytes, bytes]]:

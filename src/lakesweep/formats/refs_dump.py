@@ -82,7 +82,7 @@ class RefsManifest:
             ) from error
         if not all(isinstance(value, str) for value in values):
             raise FormatError(
-                f"refs_manifest.json holds ids that are no text: {values}", kind="bad-manifest"
+                f"refs_manifest.json holds ids that are not text: {values}", kind="bad-manifest"
             )
         return cls(*(MetaRangeId(value) for value in values))
 

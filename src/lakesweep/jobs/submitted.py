@@ -70,7 +70,7 @@ def _copy(flow: str, lists: str, namespace: str, outside: str, kind: str) -> Non
     inside = outside_target(settings, namespace)
     if inside.namespace.kind != kind:
         raise ConfigError(
-            f"The storage namespace {inside.namespace.uri} is of type {inside.namespace.kind}, and {kind} was said. "
+            f"The storage namespace {inside.namespace.uri} is of type {inside.namespace.kind}, and {kind} was given. "
             "Nothing was copied.",
             kind="other-store",
         )

@@ -41,6 +41,11 @@ class LakeContext:
         """The time, in UTC."""
         return self.clock()
 
+    def hard_deletes(self, repository: Repository) -> bool:
+        """Whether the repository's objects are deleted for good soon after their last reference."""
+        own = repository.hard_delete
+        return self.settings.hard_delete if own is None else own
+
     def locate(self, uri: str) -> Location:
         """The place a URI means, `local://NAME` being a folder of this lake."""
         return _parse(uri, self.settings.data_dir)

@@ -22,25 +22,38 @@ class LakeCounts:
     pending: int
     pending_oldest_seconds: float
     copies: int
+    queued: int
+    queued_oldest_seconds: float
     is_cut: bool
 
 
 def count_lake(lake: Lake, most_rows: int = MOST_ROWS) -> LakeCounts:
-    """Count repositories, staged entries, uploads under way and tracked copies."""
+    """Count repositories, staged entries, uploads under way, tracked copies and what waits for a review."""
     budget = _Budget(lake.kv, most_rows)
     repositories = list(lake.repositories.all())
-    pending = copies = staged = 0
-    oldest = now = lake.now()
+    pending = copies = staged = queued = 0
+    oldest = oldest_drop = now = lake.now()
     for repository in repositories:
         partition = partition_of(repository)
         for found in lake.pending.all(repository):
             pending += 1
             oldest = min(oldest, found.upload.created_at)
+        waiting, first = lake.delete_queue.length_and_oldest(repository)
+        queued += waiting
+        oldest_drop = min(oldest_drop, first or now)
         copies += budget.count(partition, b"copies/")
         for record in lake.branches.all(repository):
             staged += sum(budget.count(token) for token in record.tokens)
-    age = (now - oldest).total_seconds()
-    return LakeCounts(len(repositories), staged, pending, age, copies, budget.is_cut)
+    return LakeCounts(
+        repositories=len(repositories),
+        staged=staged,
+        pending=pending,
+        pending_oldest_seconds=(now - oldest).total_seconds(),
+        copies=copies,
+        queued=queued,
+        queued_oldest_seconds=(now - oldest_drop).total_seconds(),
+        is_cut=budget.is_cut,
+    )
 
 
 class _Budget:

@@ -8,7 +8,8 @@
     ├── ForbiddenError               protected branch, read-only repository            403  (also a PermissionError)
     ├── MissingError                 no such repository, branch, commit, entry, …      404  (also a LookupError)
     ├── ConflictError                it exists already, or two changes contradict      409
-    │   └── MergeConflictError       … both sides of a merge changed one path          409
+    │   ├── MergeConflictError       … both sides of a merge changed one path          409
+    │   └── CondemnedError           … it would revive an object that is being deleted 409
     ├── GoneError                    the entry is there, its bytes were hard-deleted   410
     ├── PreconditionFailedError      `If-None-Match: *`, and the path exists           412
     ├── RangeNotSatisfiableError     no such bytes in the object                       416
@@ -19,7 +20,7 @@
 `kind` tells members of a group apart: `MissingError` has `repository-not-found`, `branch-not-found`, `ref-not-found`,
 `tag-not-found`, `commit-not-found`, `entry-not-found`, `rules-not-found`, `task-not-found`, `upload-not-found`,
 `metarange-not-found`; `ConflictError` has `repository-exists`, `branch-exists`, `tag-exists`, `user-exists`,
-`import-completed`, `upload-busy`, `merge-conflict`, `revert-of-merge`.
+`import-completed`, `upload-busy`, `merge-conflict`, `revert-of-merge`, `condemned`, `unknown-metarange`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from __future__ import annotations
 from lakesweep.errors import LakesweepError
 
 __all__ = [
+    "CondemnedError",
     "ConflictError",
     "DirtyBranchError",
     "ForbiddenError",
@@ -98,6 +100,12 @@ class MergeConflictError(ConflictError):
     """Both sides changed the same path in different ways, and no strategy says which wins."""
 
     default_kind = "merge-conflict"
+
+
+class CondemnedError(ConflictError):
+    """It would make a new reference to an object that is being deleted for good; nothing was done."""
+
+    default_kind = "condemned"
 
 
 class GoneError(LakeError):

@@ -15,8 +15,11 @@ from lakesweep.errors import LakesweepError
 from lakesweep.lake.collection.prepared_lists import remove_old_lists
 from lakesweep.lake.collection.retention_rules import RetentionRulesStore
 from lakesweep.lake.commits.commit_records import Commits
-from lakesweep.lake.context import LakeContext
+from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import MissingError
+from lakesweep.lake.hard_delete.batches import FenceBatches
+from lakesweep.lake.hard_delete.ledger import DeleteLedger
+from lakesweep.lake.hard_delete.tombs import Tombs
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.head_moves import HeadMoves
 from lakesweep.lake.refs.repositories import Repositories
@@ -54,6 +57,9 @@ class Housekeeping:
     _copies: TrackedCopies
     _dropped_tokens: DroppedTokens
     _tasks: Tasks
+    _delete_ledger: DeleteLedger
+    _tombs: Tombs
+    _fence_batches: FenceBatches
     _leftovers: dict[str, Leftovers] = field(default_factory=dict, init=False)
     _next_deep_round: datetime | None = field(default=None, init=False)
 
@@ -63,19 +69,25 @@ class Housekeeping:
         is_deep = self._next_deep_round is None or now >= self._next_deep_round
         if is_deep:
             self._next_deep_round = now + _DEEP_ROUND
+        reviewed: set[str] = set()
         for repository in self._repositories.all():
+            if self._context.hard_deletes(repository):
+                reviewed.add(partition_of(repository))
             for found in self._pending.all(repository):
                 self._pending.retire_if_over(repository, found, now)
             self._multipart.remove_ended(repository)
             self._copies.remove_old(repository, now)
             self._tasks.remove_old(repository, now)
+            self._delete_ledger.remove_old(repository, now)
+            self._fence_batches.remove_old(repository, now)
             if is_deep and not repository.is_read_only:
                 self._look_into_store(repository, now)
-        self._dropped_tokens.remove_old(now)
+        self._dropped_tokens.remove_old(now, reviewed)
 
     def _look_into_store(self, repository: Repository, now: datetime) -> None:
         try:
             self._remove_leftovers(repository, now)
+            self._tombs.remove_old(repository, now)
             self._presigned_multipart.remove_ended(repository)
             self._remove_head_moves(repository, now)
             remove_old_lists(self._context, repository, now)

@@ -16,6 +16,15 @@ from lakesweep.lake.commits.log import Log
 from lakesweep.lake.commits.merging import Merging
 from lakesweep.lake.commits.reverting import Reverting
 from lakesweep.lake.context import LakeContext
+from lakesweep.lake.hard_delete.batches import FenceBatches
+from lakesweep.lake.hard_delete.dropped_entries import DroppedEntries
+from lakesweep.lake.hard_delete.fence import Fence
+from lakesweep.lake.hard_delete.ledger import DeleteLedger
+from lakesweep.lake.hard_delete.queue import Queue
+from lakesweep.lake.hard_delete.references import References
+from lakesweep.lake.hard_delete.reviewer import Reviewer
+from lakesweep.lake.hard_delete.revivals import Revivals
+from lakesweep.lake.hard_delete.tombs import Tombs
 from lakesweep.lake.housekeeping import Housekeeping
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.objects.copying import Copying
@@ -58,30 +67,41 @@ class Lake:
         self.now = clock
         context = LakeContext(kv, settings, clock)
         claims = NamespaceClaims(context)
+        self.fence = fence = Fence(context)
+        self.delete_queue = queue = Queue(context)
         self.head_moves = HeadMoves(context)
         dropped_tokens = DroppedTokens(context)
         self.branches = Branches(context, self.head_moves, dropped_tokens)
         self.tags = Tags(context)
-        self.commits = Commits(context)
-        self.refs = Refs(self.branches, self.tags, self.commits)
-        self.repositories = Repositories(context, claims, self.branches, self.commits)
+        self.commits = Commits(context, fence)
         committed = Committed(context, self.commits)
+        revivals = Revivals(fence, committed)
+        self.refs = Refs(self.branches, self.tags, self.commits, revivals)
+        self.repositories = Repositories(context, claims, self.branches, self.commits)
         entries = Entries(context, self.branches, committed, self.refs)
-        staging = Staging(context, self.branches, entries)
+        staging = Staging(context, self.branches, entries, fence, queue)
         self.committing = Committing(
-            context, self.branches, self.commits, committed, entries, staging, dropped_tokens
+            context,
+            self.branches,
+            self.commits,
+            committed,
+            entries,
+            staging,
+            dropped_tokens,
+            fence,
+            revivals,
         )
         self.merging = Merging(
             context, self.refs, self.branches, self.commits, committed, self.committing
         )
         copies = TrackedCopies(context)
-        self.pending = pending = PendingUploads(context)
+        self.pending = pending = PendingUploads(context, queue)
         self.slices = slices = Slices(context)
         streams = UploadStreams(context, pending)
         addresses = Addresses(context, claims)
         self.credentials = CredentialStore(context)
         self.tasks = Tasks(context)
-        self.rules = RetentionRulesStore(context)
+        self.rules = RetentionRulesStore(context, fence)
         self.multipart = Multipart(context, self.branches, staging, slices, pending, Parts(context))
         self.presigned_multipart = PresignedMultipart(
             context, self.branches, staging, slices, pending
@@ -100,6 +120,7 @@ class Lake:
             self.head_moves,
             dropped_tokens,
             copies,
+            revivals,
         )
         self.diffing = Diffing(self.refs, self.branches, self.commits, committed, entries)
         self.objects = Objects(
@@ -113,12 +134,25 @@ class Lake:
         self.importing = Importing(
             context, self.branches, self.commits, committed, self.committing, addresses, self.tasks
         )
-        self.dumping = Dumping(context, self.branches, self.tags, self.commits)
+        self.dumping = Dumping(context, self.branches, self.tags, self.commits, self.refs)
         self.retained_commits = GcCommits(
             context, self.branches, self.commits, self.head_moves, self.rules, self.tasks
         )
         self.uncommitted_list = GcUncommitted(context, self.branches, pending, copies)
         self.address_holders = AddressHolders(context, self.branches, pending, copies)
+        self.fence_batches = FenceBatches(context, fence)
+        self.delete_ledger = DeleteLedger(context)
+        self.tombs = Tombs(context, staging, slices)
+        self.reviewer = Reviewer(
+            context,
+            self.repositories,
+            fence,
+            queue,
+            References(context, self.branches, self.tags, self.commits, committed, pending, copies),
+            DroppedEntries(context, committed, dropped_tokens, queue),
+            self.delete_ledger,
+            self.tombs,
+        )
         self.housekeeping = Housekeeping(
             context,
             self.repositories,
@@ -131,6 +165,9 @@ class Lake:
             copies,
             dropped_tokens,
             self.tasks,
+            self.delete_ledger,
+            self.tombs,
+            self.fence_batches,
         )
         self.kv = kv
 

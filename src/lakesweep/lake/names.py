@@ -17,13 +17,15 @@ _SCHEME = re.compile(r"(s3|gs|https?|mem|local)://.+")
 def check_repository_id(repository_id: str) -> None:
     """3 to 63 of a-z, 0-9 and `-`, not beginning with `-`."""
     if not _REPOSITORY.fullmatch(repository_id):
-        raise _invalid(f"{repository_id!r} is no repository name: use 3 to 63 of a-z, 0-9 and '-'")
+        raise _invalid(
+            f"{repository_id!r} is not a repository name: use 3 to 63 of a-z, 0-9 and '-'"
+        )
 
 
 def check_branch_id(branch_id: str) -> None:
     """Letters, digits, `_` and `-`, not beginning with `-`."""
     if len(branch_id) > _MAX_NAME or not _BRANCH.fullmatch(branch_id):
-        raise _invalid(f"{branch_id!r} is no branch name: use letters, digits, '_' and '-'")
+        raise _invalid(f"{branch_id!r} is not a branch name: use letters, digits, '_' and '-'")
 
 
 def check_tag_id(tag_id: str) -> None:
@@ -36,14 +38,14 @@ def check_tag_id(tag_id: str) -> None:
         or _TAG_FORBIDDEN.search(tag_id) is not None
     )
     if is_bad:
-        raise _invalid(f"{tag_id!r} is no tag name")
+        raise _invalid(f"{tag_id!r} is not a tag name")
 
 
 def check_storage_namespace(storage_namespace: str) -> None:
     """A URI of a kind of store that a namespace may lie in."""
     if not _SCHEME.fullmatch(storage_namespace):
         raise _invalid(
-            f"{storage_namespace!r} is no storage namespace:"
+            f"{storage_namespace!r} is not a storage namespace:"
             " use s3://, gs://, https:// (Azure), local:// or mem://"
         )
 
@@ -55,7 +57,7 @@ def path_key(path: str) -> bytes:
     try:
         key = path.encode()
     except UnicodeEncodeError as wrong:
-        raise _invalid(f"{path!r} is no text, so it is no object path") from wrong
+        raise _invalid(f"{path!r} is not text, so it is not an object path") from wrong
     if len(key) > _MAX_PATH_BYTES:
         raise _invalid(f"an object path of {len(key)} bytes is longer than {_MAX_PATH_BYTES}")
     return key
@@ -66,7 +68,7 @@ def prefix_key(prefix: str) -> bytes:
     try:
         return prefix.encode()
     except UnicodeEncodeError as wrong:
-        raise _invalid(f"{prefix!r} is no text, so no path starts with it") from wrong
+        raise _invalid(f"{prefix!r} is not text, so no path starts with it") from wrong
 
 
 def _invalid(message: str, *, kind: str | None = None) -> InvalidRequestError:

@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -54,6 +54,7 @@ logger = logging.getLogger(__name__)
 FIRST_USERNAME = "admin"
 REFS_FILE_NAME = "refs.db"
 _HOUSEKEEPING_SECONDS = 60.0
+_REVIEW_SECONDS = 5.0
 _START_SECONDS = 30.0
 _GRACEFUL_STOP_SECONDS = 20
 # Of one idle connection. Clients keep theirs open between calls; the default of five seconds loses races with them.
@@ -222,6 +223,7 @@ def serve_lake(
         with (
             _reopened_on_hangup(audit_log),
             housekeeping(lake) if keeps_house else nullcontext(),
+            reviewing(lake) if keeps_house else nullcontext(),
             _stopped_by_signals(server),
         ):
             announce()
@@ -264,20 +266,31 @@ def _stopped_by_signals(server: uvicorn.Server) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextmanager
-def housekeeping(lake: Lake, every_seconds: float = _HOUSEKEEPING_SECONDS) -> Iterator[None]:
+def housekeeping(
+    lake: Lake, every_seconds: float = _HOUSEKEEPING_SECONDS
+) -> AbstractContextManager[None]:
     """Run the lake's upkeep in a thread while the block lasts."""
+    # What was not cleaned up stays protected; the next round tries again.
+    return _repeating("housekeeping", lake.housekeeping.run, every_seconds)
+
+
+def reviewing(lake: Lake, every_seconds: float = _REVIEW_SECONDS) -> AbstractContextManager[None]:
+    """Review what lost its last reference, in a thread while the block lasts."""
+    return _repeating("review", lake.reviewer.run, every_seconds)
+
+
+@contextmanager
+def _repeating(name: str, work: Callable[[], None], every_seconds: float) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
         while not stop.wait(every_seconds):
             try:
-                lake.housekeeping.run()
+                work()
             except LakesweepError:
-                # What was not cleaned up stays protected; the next round tries again.
-                logger.exception("housekeeping failed; trying again in %.0f s", every_seconds)
+                logger.exception("%s failed; trying again in %.0f s", name, every_seconds)
 
-    thread = threading.Thread(target=run, name="lake-housekeeping", daemon=True)
+    thread = threading.Thread(target=run, name=f"lake-{name}", daemon=True)
     thread.start()
     try:
         yield
@@ -345,7 +358,7 @@ class LakeServer:
         self._resources.close()
 
     def _run(self) -> None:
-        with housekeeping(self.lake):
+        with housekeeping(self.lake), reviewing(self.lake):
             self._server.run(sockets=[self._listener])
 
     def _wait_until_started(self) -> None:

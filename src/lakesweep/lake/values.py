@@ -55,6 +55,12 @@ class LakeSettings:
     """URI prefixes at which repositories may lie, beside folders in `data_dir`. `mem://` is for tests: it forgets."""
     allow_imports: tuple[str, ...] = ()
     """URI prefixes that users may stage and import from; the server reads there with its own rights."""
+    hard_delete: bool = False
+    """Whether objects are deleted for good soon after their last reference, where a repository does not say otherwise."""
+    delete_grace: timedelta = timedelta(minutes=1)
+    """How long a dropped object stays at least, for readers that are at it."""
+    undo_window: timedelta = timedelta(0)
+    """How long an object that was deleted for good can be brought back."""
     presigned_store: str = ""
     """The kind of store (s3, gs, azure) that clients get presigned URLs of; empty makes none."""
 
@@ -71,6 +77,8 @@ class Repository:
     is_read_only: bool = False
     is_in_deletion: bool = False
     storage_id: str = ""
+    hard_delete: bool | None = None
+    """Whether objects are deleted for good soon after their last reference; None leaves it to the server's setting."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def tell_outcome(
             write_metrics_file(metrics_file, samples)
         except OSError as error:
             logger.warning(
-                "The metrics file %s was not written: %s. The run itself is not touched by that. "
+                "The metrics file %s was not written: %s. The run itself is not affected. "
                 "Name a file in a folder that exists and may be written to.",
                 metrics_file,
                 error,
@@ -47,4 +47,8 @@ def tell_outcome(
                 error.name,
             )
         except Exception as error:  # noqa: BLE001 (a collector's trouble is no trouble of the run)
-            logger.warning("Nothing was sent to the OTLP collector: %s", error)
+            logger.warning(
+                "The OTLP collector did not get everything of this run: %s. The run itself is not affected. "
+                "Look at the variables OTEL_EXPORTER_OTLP_… and at the collector.",
+                error,
+            )

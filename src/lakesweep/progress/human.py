@@ -17,7 +17,7 @@ def human_bytes(count: int) -> str:
 
 def human_count(count: int, unit: str) -> str:
     """`1,200 objects`, `1 object`."""
-    one = {"canaries": "canary"}.get(unit, unit.removesuffix("s"))
+    one = {"branches": "branch"}.get(unit, unit.removesuffix("s"))
     return f"{count:,} {one if count == 1 else unit}"
 
 

@@ -11,7 +11,7 @@ from lakesweep.domain.durations import format_duration, format_time
 
 __all__ = [
     *("DEFERRED_DELETES", "GARBAGE_WORDS", "NESSIE", "Account", "Line", "accounts"),
-    *("collectable_from", "whole_seconds", "young_words"),
+    *("collectable_from", "collected_text", "whole_seconds", "young_words"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -73,9 +73,9 @@ _COPIED: _Words = (
     ("failed", ""),
 )
 _NESSIE_LISTED: _Words = (
-    ("live", "needed by a live content"),
+    ("live", "needed by a live table or view"),
     ("young", ""),
-    ("protected", "not to be judged by this live set"),
+    ("protected", "may belong to something that this live set does not know"),
     ("garbage", ""),
 )
 _NESSIE_SWEPT: _Words = (
@@ -84,6 +84,27 @@ _NESSIE_SWEPT: _Words = (
     ("revived", "came back to life, and were kept"),
     ("failed", "could not be deleted"),
 )
+
+
+_COLLECTED = {
+    "all": "committed and uncommitted data",
+    "committed": "committed data",
+    "uncommitted": "uncommitted data",
+}
+_LOOKED_AT = {
+    "clean": "everything was listed (a clean run)",
+    "optimized": "only what may have changed was listed (an optimized run)",
+    "adopted": "by a mark that an older client made",
+}
+
+
+def collected_text(record: RunRecord) -> str:
+    """Which data a run on a repository was about, and how it looked for garbage; empty for copies."""
+    if record.flow in (BACKUP, RESTORE):
+        return ""
+    # The commits alone say what has expired, and nothing is listed.
+    how = "" if record.what == "committed" else _LOOKED_AT.get(record.flow, "")
+    return "; ".join(filter(None, (_COLLECTED.get(record.what, record.what), how)))
 
 
 def accounts(record: RunRecord) -> Iterator[Account]:

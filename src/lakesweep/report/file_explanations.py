@@ -6,7 +6,12 @@ from collections.abc import Iterator
 
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.domain.explained_why import on_the_day
-from lakesweep.domain.nessie_explanations import FileExplanation, FileExplanations, HeldByContent
+from lakesweep.domain.nessie_explanations import (
+    FileExplanation,
+    FileExplanations,
+    HeldByContent,
+    named,
+)
 from lakesweep.progress import human_bytes
 
 __all__ = ["file_explanations_text"]
@@ -41,6 +46,8 @@ def _lines(found: FileExplanation) -> Iterator[str]:
         yield from _held(holder)
     if len(found.holders) > _MOST_HOLDERS:
         yield f"  held      {len(found.holders) - _MOST_HOLDERS} times more; --output json has all"
+    if found.was is not None:
+        yield from _was_held(found.was)
     for live_set_id in found.deferred_in:
         yield f"  recorded  for a later delete, by live set {live_set_id}"
     for note in found.notes:
@@ -51,12 +58,20 @@ def _lines(found: FileExplanation) -> Iterator[str]:
 
 def _held(holder: HeldByContent) -> Iterator[str]:
     until = f", until {on_the_day(holder.until)}" if holder.until is not None else ""
-    yield (
-        f"  held      as {holder.role} by {holder.content_key} on {holder.reference} "
-        f"(policy {holder.policy}{until})"
-    )
+    yield f"  held      {_by(holder)} (policy {holder.policy}{until})"
+    yield _commit(holder)
+
+
+def _was_held(holder: HeldByContent) -> Iterator[str]:
+    yield f"  was held  {_by(holder)}"
+    yield _commit(holder)
+
+
+def _by(holder: HeldByContent) -> str:
+    return f"as {holder.role} by {holder.content_key} on {named(holder.reference)}"
+
+
+def _commit(holder: HeldByContent) -> str:
     states = "1 state" if holder.states == 1 else f"{holder.states} states"
-    yield (
-        f"            commit {holder.commit[:16]} of {on_the_day(holder.made_at)}, snapshot "
-        f"{holder.snapshot_id}; {states} of {holder.content_id}"
-    )
+    made = f"commit {holder.commit[:16]} of {on_the_day(holder.made_at)}"
+    return f"            {made}, snapshot {holder.snapshot_id}; {states} of {holder.content_id}"

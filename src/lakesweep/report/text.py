@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.domain.durations import format_duration
+from lakesweep.domain.rules import days_text
 from lakesweep.progress import human_bytes
-from lakesweep.report.accounts import Account, Line, accounts, whole_seconds
+from lakesweep.report.accounts import Account, Line, accounts, collected_text, whole_seconds
 
 __all__ = [
     "STATUS_WORDS",
@@ -34,7 +35,7 @@ def run_text(record: RunRecord) -> str:
 def runs_table(records: Sequence[RunRecord]) -> list[tuple[str, ...]]:
     """One line for each run, under its heading."""
     return [
-        ("run", "mark", "started", "what", "flow", "status", "garbage", "deleted", "freed"),
+        ("run", "mark", "started", "what", "kind", "status", "garbage", "deleted", "freed"),
         *(
             (
                 record.run_id,
@@ -68,7 +69,7 @@ def _head(record: RunRecord) -> str:
         ("reason", record.reason),
         ("run", record.run_id or "(none began)"),
         ("mark", record.mark_id),
-        ("collected", record.what and f"{record.what}, {record.flow}"),
+        ("collected", collected_text(record)),
         ("retention", record.rules and rules_text(record)),
         ("commits", (retained or expired) and f"{retained:,} retained, {expired:,} expired"),
         ("cut-off", cutoff and f"{whole_seconds(cutoff)}; what was written since is not touched"),
@@ -112,9 +113,11 @@ def min_age_text(record: RunRecord) -> str:
 
 def rules_text(record: RunRecord) -> str:
     """Days kept by default, and those of branches."""
-    days = record.rules.get("default_retention_days")
-    found = [f"{days} day{'' if days == 1 else 's'}"]
-    found += [f"{b['branch_id']} {b['retention_days']}" for b in record.rules.get("branches", [])]
+    found = [days_text(record.rules.get("default_retention_days", 0))]
+    found += [
+        f"{rule['branch_id']} {days_text(rule['retention_days'])}"
+        for rule in record.rules.get("branches", [])
+    ]
     return ", ".join(found)
 
 

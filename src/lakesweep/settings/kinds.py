@@ -49,14 +49,14 @@ def choice(*words: str) -> Kind:
 def _text(raw: object) -> str:
     if isinstance(raw, str) and raw.strip():
         return raw.strip()
-    raise ConfigError(f"{raw!r} is no text, or an empty one.")
+    raise ConfigError(f"{raw!r} is not text, or is empty.")
 
 
 def _id(raw: object) -> str:
     text = _text(raw)
     if re.fullmatch(r"[A-Za-z0-9_-]{1,200}", text):
         return text
-    raise ConfigError(f"{text!r} is no id: letters, digits, '-' and '_' only.")
+    raise ConfigError(f"{text!r} is not an id: letters, digits, '-' and '_' only.")
 
 
 def _mark(raw: object) -> str:

@@ -82,15 +82,15 @@ SETTINGS: tuple[Option, ...] = (
     _storage(
         "keep_runs",
         COUNT,
-        "How many earlier runs keep their files; runs of more than 90 days ago go as well. What a later run, a resumed "
-        "sweep or a restore needs always stays.",
+        "How many earlier runs keep their files, for at most 90 days. Files that a later run, a resumed sweep or a restore "
+        "needs always stay.",
         default="30",
     ),
     _storage(
         "no_lease",
         TEXT,
-        "Run without a lease, for this repository, where the store can't hold one: you vouch that no other collector "
-        "runs. Works on the command line only.",
+        "Run without a lease, for this repository, where the store can't hold one: you make sure that no other "
+        "collector runs. Works on the command line only.",
         metavar="REPO",
         guard="any value",
     ),
@@ -98,27 +98,28 @@ SETTINGS: tuple[Option, ...] = (
     _collect(
         "what",
         choice("all", "committed", "uncommitted"),
-        "What is collected: expired committed objects, unreferenced uncommitted ones, or both.",
+        "What is collected: `committed` data past its retention, `uncommitted` data that nothing refers to, or `all` of it.",
         default="all",
     ),
     _collect(
         "run",
         choice("auto", "clean", "optimized"),
-        "How the unreferenced are found: all slices (clean), those since the last usable run (optimized), or auto.",
+        "How objects that are in no commit are looked for: `clean` lists everything, `optimized` only what may have changed "
+        "since the last run that was swept to its end, `auto` chooses.",
         default="auto",
     ),
     _collect(
         "mark_id",
         MARK,
-        "Name of the mark: letters, digits, '-' and '_'. Where an earlier mark is meant, the path of an older client's "
-        "mark works too.",
+        "Name of the mark: letters, digits, '-' and '_'. Commands that use an earlier mark also take the path of a mark "
+        "that an older client made.",
         default_text="the run id",
         spark_property="lakefs.gc.mark_id",
     ),
     _collect(
         "min_age",
         DURATION,
-        "Younger objects are never touched.",
+        "Objects younger than this are never touched.",
         default_text="what the server answers, at least 24h, plus 10m",
         spark_property="lakefs.debug.gc.uncommitted_min_age_seconds",
     ),
@@ -133,41 +134,44 @@ SETTINGS: tuple[Option, ...] = (
     _collect(
         "keep_ref",
         WORDS,
-        "A further root (branch, tag or commit): everything it reaches is live; may be repeated.",
+        "Another branch, tag or commit to keep: everything that it reaches is live; may be repeated.",
         metavar="REF",
     ),
-    _collect("keep_tags", SWITCH, "All tags are roots too."),
-    _collect("now", TIME, "Reference time for retention, never in the future.", default_text="now"),
+    _collect("keep_tags", SWITCH, "Keep everything that a tag reaches, too."),
+    _collect(
+        "now",
+        TIME,
+        "The time from which days of retention count back, never in the future.",
+        default_text="now",
+    ),
     _collect_no_flag(
         "range_partitions",
         COUNT,
-        "Tasks that read ranges.",
+        "How many tasks read ranges, lakeFS's lists of the objects of commits.",
         default="50",
         spark_property="lakefs.gc.range.num_partitions",
     ),
     _collect_no_flag(
         "address_partitions",
         COUNT,
-        "Tasks of the anti-join.",
+        "How many tasks compare what exists with what is live.",
         default="200",
         spark_property="lakefs.gc.address.num_partitions",
     ),
     _collect_no_flag(
         "range_read_parallelism",
         COUNT,
-        "Tasks that list slices and read ranges, where it is set; wins over range_partitions.",
+        "How many tasks list folders and read ranges; goes before range_partitions where it is set.",
         spark_property="lakefs.job.range_read_parallelism",
     ),
     *GUARDS,
     _sweep(
         "backup_to",
         TEXT,
-        "Copy what goes to this location first; delete only what was copied and verified.",
+        "Copy everything to this location before it is deleted; what was not copied and verified is not deleted.",
         metavar="URI",
     ),
-    _sweep(
-        "dry_run", SWITCH, "Everything but the last step: same road, same numbers, nothing deleted."
-    ),
+    _sweep("dry_run", SWITCH, "Do everything but the deletes, and show the same numbers."),
     _sweep_no_flag(
         "do_mark",
         SWITCH,

@@ -54,7 +54,7 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
     _typed(
         "jdbc",
         TRUE_FALSE,
-        "Live sets are in a database; needed where all that is known of it comes from the environment.",
+        "Use the database that the NESSIE_GC_JDBC_… variables name.",
         group="jdbc",
     ),
     _jdbc(
@@ -156,7 +156,7 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
         "collect_dropped",
         TRUE_FALSE,
         "The sweep of this set also collects tables that no reference has had for --dropped-grace, locations that tables "
-        "have left, and places that write.data.path and its kin name. Works on the command line only.",
+        "have left, and places that write.data.path and similar properties name. Works on the command line only.",
     ),
     _ours(
         "dropped_grace",
@@ -184,7 +184,7 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
     _sweep(
         "expiry_parallelism",
         COUNT,
-        "How much each task keeps in flight: eight files for each. Spark says how many tasks run; --master says where.",
+        "Files that each task works on at the same time: eight times this number. Spark decides how many tasks run.",
         default="4",
     ),
     _sweep(
@@ -228,8 +228,8 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
     _lowers_guard(
         "no_reverify",
         TRUE_FALSE,
-        "Do not ask Nessie again before files are deleted: what became live since the mark is then lost, and the record "
-        "says so. Works on the command line only.",
+        "Do not ask Nessie again before files are deleted: files that became live since the mark are then lost, and the "
+        "record says so. Works on the command line only.",
     ),
     _lowers_guard(
         "catalog_moved",
@@ -248,11 +248,12 @@ NESSIE_OPTIONS: tuple[Option, ...] = (
     _lowers_guard(
         "give_up",
         STRINGS,
-        "Go on without this content, whose metadata can't be read; nothing that it can own is deleted. "
+        "Continue without the table or view of this id, whose metadata can't be read; nothing that it can own is deleted. "
         "May be repeated; works on the command line only.",
         metavar="CONTENT_ID",
     ),
-    _ours("price", MONEY, "Money for a GB (2^30 bytes) and month, for example 0.023."),
+    _ours("price", MONEY, "Price of one GB (2^30 bytes) for one month, for example 0.023."),
+    _ours("no_save", TRUE_FALSE, "Do not keep the answer for pages of runs."),
     *(replace(o, prefix="" if o.command_line_only else OUR_PREFIX) for o in GUARDS),
     _ours(
         "work_location",

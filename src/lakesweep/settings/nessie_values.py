@@ -83,7 +83,7 @@ def refuse_misspelt_variables(env: Mapping[str, str]) -> None:
         if near or variable.startswith(OUR_PREFIX):
             hint = f"{near} is" if near else "what lowers a guard works on the command line only"
             raise ConfigError(
-                f"{variable} in the environment is no option of `lakesweep nessie`; {hint}. Nothing was touched.",
+                f"{variable} in the environment is not an option of `lakesweep nessie`; {hint}. Nothing was touched.",
                 kind="unknown-variable",
             )
 

@@ -23,7 +23,7 @@ GUARDS = (
     _sweep(
         "confirm",
         ID,
-        "Go on with exactly that plan, whatever its share. Works on the command line only.",
+        "Delete exactly the plan with this id, whatever its share. Works on the command line only.",
         metavar="PLAN_ID",
         guard="any value",
     ),
@@ -47,7 +47,7 @@ SPARK = (
     _spark(
         "conf",
         PAIRS,
-        "A Spark property, also those of lakeFS's own client (spark.hadoop.lakefs.…); may be repeated.",
+        "A Spark property, or one of lakeFS's own client (spark.hadoop.lakefs.…); may be repeated.",
     ),
 )
 PAGES = (
@@ -73,23 +73,23 @@ OUTPUT = (
     _output(
         "log_level",
         choice("debug", "info", "warning", "error"),
-        "What is logged to stderr.",
+        "The least level of what is logged on stderr.",
         default="info",
     ),
-    _output("log_format", choice("text", "json"), "How it is logged.", default="text"),
+    _output("log_format", choice("text", "json"), "The format of the log.", default="text"),
     _output("no_progress", SWITCH, "Show no progress while a run works: no bars, no lines."),
     _output(
         "progress_file",
         TEXT,
-        "Write how far a run is to this file as JSON, anew about once a second.",
+        "Write the progress of the run to this file as JSON, about once a second.",
         metavar="FILE",
     ),
     Option(
         "metrics_file",
         TEXT,
-        "Write metrics of the run to this file when it has ended, in the text format of Prometheus.",
+        "Write metrics of the run to this file at its end, in the text format of Prometheus.",
         metavar="FILE",
         group="metrics",
     ),
-    _output("quiet", SWITCH, "Say nothing on stderr but warnings and errors."),
+    _output("quiet", SWITCH, "Print only warnings and errors on stderr."),
 )

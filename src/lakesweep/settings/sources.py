@@ -41,7 +41,7 @@ class Found:
 
 
 # Variables with our prefix that are no settings of the collector.
-_OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG")
+_OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG", "LAKESWEEP_PROCESS_TREE")
 _OTHER_PREFIXES = ("LAKESWEEP_NESSIE_", "LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
 
 # Setting → section of `.lakectl.yaml` that has a key of this name.
@@ -74,7 +74,7 @@ def unknown_variables(env: Mapping[str, str]) -> list[str]:
     """A warning for each `LAKESWEEP_` variable that no setting has."""
     known = {setting.variable for setting in SETTINGS if not setting.spark_only}
     return [
-        f"{variable} is no setting of lakesweep.{_nearest(variable, sorted(known))}"
+        f"{variable} is not a setting of lakesweep.{_nearest(variable, sorted(known))}"
         for variable in env
         if variable.startswith("LAKESWEEP_")
         and variable not in known.union(_OTHER_VARIABLES)
@@ -86,21 +86,21 @@ def from_file(path: Path) -> dict[str, Found]:
     """A TOML file whose keys are the flags without their dashes.
 
     Raises:
-        ConfigError: the file can't be read, is no TOML, or has a key that no setting has.
+        ConfigError: the file can't be read, is not TOML, or has a key that no setting has.
     """
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ConfigError(f"The config file {path} can't be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The config file {path} is no TOML: {error}.") from error
+        raise ConfigError(f"The config file {path} is not TOML: {error}.") from error
     by_key = {setting.file_key: setting for setting in SETTINGS if not setting.spark_only}
     found: dict[str, Found] = {}
     for key, value in content.items():
         setting = by_key.get(key.replace("_", "-"))
         if setting is None:
             near = _nearest(key.replace("_", "-"), by_key)
-            raise ConfigError(f"{path}: {key!r} is no setting of lakesweep.{near}")
+            raise ConfigError(f"{path}: {key!r} is not a setting of lakesweep.{near}")
         found[setting.name] = Found(value, f"{path}: {key}", Rank.FILE)
     return found
 
@@ -127,7 +127,7 @@ def _from_lakectl_file(path: Path) -> tuple[dict[str, Found], list[str]]:
         return {}, [f"{path} can't be read and is left out: {error}."]
     except yaml.YAMLError:
         # The parser's message quotes the line, which may hold a secret.
-        return {}, [f"{path} is no YAML and is left out."]
+        return {}, [f"{path} is not YAML and is left out."]
     found: dict[str, Found] = {}
     for name, section in _LAKECTL_SECTIONS.items():
         table = content.get(section) if isinstance(content, dict) else None

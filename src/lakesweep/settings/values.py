@@ -49,7 +49,7 @@ class ServerSettings:
         }
         missing = ", ".join(part for part, value in parts.items() if not value)
         raise ConfigError(
-            f"Not known how to reach the lakeFS server: no {missing}. Nothing was touched. Set "
+            f"The settings do not say how to reach the lakeFS server. Missing: {missing}. Nothing was touched. Set "
             "LAKECTL_SERVER_ENDPOINT_URL, LAKECTL_CREDENTIALS_ACCESS_KEY_ID and "
             "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY, or run `lakectl config`; "
             "`lakesweep config show` says what was found.",

@@ -2,7 +2,7 @@
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.keyspace import split_keyspace
+from lakesweep.storage.keyspace import ranges_after, scan_direct
 from lakesweep.storage.leftovers import Leftovers
 from lakesweep.storage.opening import open_store
 from lakesweep.storage.parallel import Crew
@@ -34,5 +34,6 @@ __all__ = [
     "StorageOptions",
     "is_odd_key",
     "open_store",
-    "split_keyspace",
+    "ranges_after",
+    "scan_direct",
 ]

@@ -53,9 +53,10 @@ def how_final_are_deletes(store: ObjectStore) -> Finality:
         return Finality(Kept.UNKNOWN, f"the store does not tell: {error}")
     if root.kind == "gs":
         return Finality(
-            Kept.UNKNOWN, "buckets keep deleted objects for seven days unless told otherwise"
+            Kept.UNKNOWN,
+            "buckets keep deleted objects for seven days unless they are set up otherwise",
         )
-    return Finality(Kept.NOT_KEPT, "deleted is deleted")
+    return Finality(Kept.NOT_KEPT, "the store keeps nothing that is deleted")
 
 
 def _s3_versioning(bucket: str, namespace: str, options: StorageOptions) -> Finality:

@@ -2,7 +2,7 @@
 
 obstore can't carry a key with an empty, `.` or `..` segment (it raises), nor one with a leading or trailing slash
 (it drops the slash, which names another object); XML 1.0 can't carry control characters, U+FFFE and U+FFFF; U+FFFD
-stands for bytes that are no text, and half a surrogate pair is none. Such a key is *odd*: it is listed as it is, told
+stands for bytes that are not text, and half a surrogate pair is none. Such a key is *odd*: it is listed as it is, told
 apart, and never deleted.
 """
 

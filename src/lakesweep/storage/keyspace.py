@@ -1,8 +1,12 @@
-"""Splitting one large flat prefix into ranges that can be listed side by side."""
+"""A large prefix listed side by side: what is still to be read of it, cut by how densely the keys stood so far."""
 
 from __future__ import annotations
 
 import string
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.storage.store import ObjectStore
 from lakesweep.storage.values import KeyRange
@@ -18,72 +22,65 @@ _ALPHABETS = (
 )
 # Enough places to tell positions apart, few enough to stay exact in an int.
 _PLACES = 12
-_LAST_KEY_PROBES = 64
+_PLACES_TO_CARRY = 4
+_AFTER_ALL = "\U0010ffff"
+# So many folders are passed over, each for a page of its objects, before the store is asked to leave all of them out.
+_MOST_PASSED_OVER = 20
 
 
-def split_keyspace(store: ObjectStore, prefix: str, parts: int) -> list[KeyRange]:
-    """Up to `parts` ranges that together hold every key under `prefix` exactly once.
+def ranges_after(whole: KeyRange, first: str, last: str, parts: int) -> list[KeyRange]:
+    """Up to `parts` ranges that together hold what `whole` has after `last`, every key exactly once.
 
-    Ends are real keys, found by asking the store what follows guesses spread evenly between the first and the last
-    key. Balance is a matter of luck with skewed names; completeness is not: the ranges always tile the whole prefix.
+    Each is as wide as the way from `first` to `last`, the keys that were read, so with even names as many keys lie in
+    each of them; in the last one is all that comes after. Ends are texts, and need not be keys.
     """
-    whole = KeyRange(prefix)
-    if parts <= 1 or not store.backend.is_key_ordered:
-        return [whole]
-    first = store.first_key(prefix)
-    if first is None:
-        return [whole]
-    last = _last_key(store, prefix, first)
-    ends: list[str] = []
-    for guess in _spread(first, last, parts):
-        end = store.first_key(prefix, start_after=guess)
-        if end is not None and first < end < last and (not ends or end > ends[-1]):
-            ends.append(end)
-    starts = [None, *ends]
-    return [KeyRange(prefix, start, end) for start, end in zip(starts, [*ends, None], strict=True)]
-
-
-def _last_key(store: ObjectStore, prefix: str, first: str) -> str:
-    """A key at or near the end of `prefix`, by fixing one character after the other from the left."""
-    known, base = first, prefix
-    for _ in range(_LAST_KEY_PROBES):
-        found = _last_with_next_character(store, prefix, base, known)
-        if found is None:
-            return known
-        base, known = found
-    return known
-
-
-def _last_with_next_character(
-    store: ObjectStore, prefix: str, base: str, known: str
-) -> tuple[str, str] | None:
-    """`base` plus its largest next character that any key has, and the first key that begins so."""
-    low, high = -1, len(_ALPHABETS[-1])
-    best: str | None = None
-    while high - low > 1:
-        middle = (low + high) // 2
-        # Keys from this character on sort after (base + the character before it, extended by the largest).
-        probe = base + chr(ord(_ALPHABETS[-1][middle]) - 1) + "\U0010ffff"
-        key = store.first_key(prefix, start_after=probe)
-        if key is not None and key.startswith(base):
-            low, best = middle, key
-        else:
-            high = middle
-    if best is None or len(best) <= len(base):
-        return None
-    return best[: len(base) + 1], best
-
-
-def _spread(first: str, last: str, parts: int) -> list[str]:
-    """`parts - 1` texts evenly between two keys, counted in the alphabet that the keys use."""
     shared = _shared_length(first, last)
-    head = first[:shared]
-    low_text, high_text = first[shared:], last[shared:]
-    used = set(low_text[:_PLACES]) | set(high_text[:_PLACES])
+    # Counted names carry over: 0099 is followed by 0100.
+    shared = max(last.rfind("/", 0, shared) + 1, shared - _PLACES_TO_CARRY)
+    head, low, high = last[:shared], first[shared:], last[shared:]
+    used = set(low[:_PLACES]) | set(high[:_PLACES])
     alphabet = next((letters for letters in _ALPHABETS if used <= set(letters)), _ALPHABETS[-1])
-    low, high = _number(low_text, alphabet), _number(high_text, alphabet) + 1
-    steps = (low + (high - low) * part // parts for part in range(1, parts))
-    return [head + _text(step, alphabet) for step in steps]
+    at, beyond = _number(high, alphabet), len(alphabet) ** _PLACES
+    width = max(1, at - _number(low, alphabet))
+    ends: list[str] = []
+    for step in range(1, parts):
+        number = at + step * width
+        end = head + _text(number, alphabet) if number < beyond else ""
+        if not end or (whole.end_at is not None and end >= whole.end_at):
+            break
+        if end > (ends[-1] if ends else last):
+            ends.append(end)
+    return [
+        KeyRange(whole.prefix, start, end)
+        for start, end in zip([last, *ends], [*ends, whole.end_at], strict=True)
+    ]
+
+
+def scan_direct(store: ObjectStore, scan: KeyRange) -> Iterator[pa.RecordBatch]:
+    """The objects of a range that lie directly in the folder `prefix`, of a store that lists in key order."""
+    folder, after = scan.prefix, scan.start_after
+    for _ in range(_MOST_PASSED_OVER):
+        inside = None
+        for batch in store.list(folder, start_after=after, end_at=scan.end_at):
+            direct = batch.filter(pc.invert(_is_deeper(batch, folder)))
+            if direct.num_rows:
+                yield direct
+            name, slash, _ = batch.column("key")[-1].as_py()[len(folder) :].partition("/")
+            if slash:
+                inside = f"{folder}{name}/"
+                break
+        if inside is None:
+            return
+        after = inside + _AFTER_ALL
+    rest = store.list_folder(folder).objects
+    is_wanted = pc.greater(rest.column("key"), after)
+    if scan.end_at is not None:
+        is_wanted = pc.and_(is_wanted, pc.less_equal(rest.column("key"), scan.end_at))
+    yield rest.filter(is_wanted)
+
+
+def _is_deeper(batch: pa.RecordBatch, folder: str) -> pa.Array:
+    return pc.match_substring(pc.utf8_slice_codeunits(batch.column("key"), len(folder)), "/")
 
 
 def _shared_length(one: str, other: str) -> int:

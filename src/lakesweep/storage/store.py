@@ -336,6 +336,7 @@ class ObjectStore:
         prefix = _folder_of(scan.prefix)
         start_after = scan.start_after
         batches = self.backend.scan(scan.prefix, start_after)
+        told = 0
         while True:
             try:
                 with self.congestion.slot(prefix):
@@ -357,7 +358,8 @@ class ObjectStore:
             batch, is_past_end = self._cut(batch, scan.end_at)
             if batch.num_rows:
                 yield batch
-            if is_past_end:
+            told += batch.num_rows
+            if is_past_end or (scan.most is not None and told >= scan.most):
                 return
 
     def _cut(self, batch: pa.RecordBatch, end_at: str | None) -> tuple[pa.RecordBatch, bool]:

@@ -203,6 +203,6 @@ def os_errors_translated(what: str) -> Iterator[None]:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ObjectNotFoundError(
-                f"{what} failed: it is a symbolic link, which is no object."
+                f"{what} failed: it is a symbolic link, which is not an object."
             ) from error
         raise StorageError(f"{what} failed: {error.strerror or error}.") from error

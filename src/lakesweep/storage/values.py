@@ -128,11 +128,15 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys under `prefix` after `start_after` (exclusive) up to `end_at` (inclusive); None is open."""
+    """The keys under `prefix` after `start_after` (exclusive) up to `end_at` (inclusive); None is open.
+
+    With `most`, a listing of it may stop at the end of a page once so many keys have come.
+    """
 
     prefix: str
     start_after: str | None = None
     end_at: str | None = None
+    most: int | None = None
 
 
 def listing_batch(

@@ -20,6 +20,8 @@ NEED_OF_POST = {
     "start_mark": Need.WRITE,
     "start_explain": Need.READ,
     "start_what_if": Need.WRITE,
+    "start_backup": Need.COPY,
+    "stop_command": Need.READ,  # and what starting the command needed
     "start_sweep": Need.SWEEP,
     "resume_sweep": Need.SWEEP,
 }

@@ -23,8 +23,17 @@ class Need(Enum):
     """The repository is among those that the caller reaches."""
     WRITE = "write"
     """The caller may change the repository: set its rules, mark."""
+    COPY = "copy"
+    """The caller may have data copied to a place of their choice."""
     SWEEP = "sweep"
     """The caller may delete data for good."""
+
+
+_WORDS = {
+    Need.WRITE: "change anything",
+    Need.COPY: "have data copied elsewhere",
+    Need.SWEEP: "delete data for good",
+}
 
 
 class NotAllowedError(LakesweepError, PermissionError):
@@ -52,7 +61,14 @@ class Caller:
 
     def may(self, need: Need) -> bool:
         """Whether the caller's rights cover a need, in the repositories that are reached."""
-        return {Need.READ: True, Need.WRITE: self.may_write, Need.SWEEP: self.may_sweep}[need]
+        # Copies are written and read with the rights of whoever runs the command, as deletes are made.
+        may_all = self.may_sweep
+        return {
+            Need.READ: True,
+            Need.WRITE: self.may_write,
+            Need.COPY: may_all,
+            Need.SWEEP: may_all,
+        }[need]
 
     def check(self, need: Need, repository: str | None) -> None:
         """Refuse what the caller may not do. The answer is the same whether or not the repository exists."""
@@ -61,8 +77,7 @@ class Caller:
                 f"{self.name} does not reach the repository {repository!r} here. Nothing was done."
             )
         if not self.may(need):
-            what = "delete data for good" if need is Need.SWEEP else "change anything"
-            raise NotAllowedError(f"{self.name} may not {what}. Nothing was done.")
+            raise NotAllowedError(f"{self.name} may not {_WORDS[need]}. Nothing was done.")
 
 
 class Accounts(Protocol):

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -29,6 +30,11 @@ from lakesweep.web.callers import Caller
 __all__ = ["Command", "Commands", "Launch", "launch_process"]
 
 MOST_RUNNING = 4
+# A shell that starts a server in the background has it and its commands ignore Ctrl-C; these are stopped by that signal.
+_PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from lakesweep.cli.main import main; main()"
+)
 MOST_KEPT = 50
 _MOST_LOG_BYTES = 64 * 1024
 
@@ -49,7 +55,7 @@ class Command:
 
     @property
     def purpose(self) -> str:
-        """`mark`, `sweep`, `resume`, `explain` or `what-if`."""
+        """`mark`, `sweep`, `resume`, `backup`, `explain` or `what-if`."""
         return next(word for word in self.words if word != "runs")
 
     @property
@@ -63,6 +69,30 @@ class Command:
         except FileNotFoundError:
             return False
         return False
+
+    @property
+    def stopped_by(self) -> str:
+        """Who asked it to stop; empty where nobody did."""
+        return _tail(self.folder / "stopped_by")
+
+    def stop(self, by: str) -> None:
+        """Have its process end as Ctrl-C does: it stops its tasks, and writes its record.
+
+        Raises:
+            ConfigError: it has no process that could be asked.
+        """
+        try:
+            process = int((self.folder / "process").read_text())
+            if not self.is_running:
+                raise ProcessLookupError
+            # It held the lock a moment ago, so the number is still its own.
+            os.kill(process, signal.SIGINT)
+        except (OSError, ValueError) as error:
+            raise ConfigError(
+                f"This {self.purpose} is not running any more, or only just begins. Nothing was stopped.",
+                kind="not-running",
+            ) from error
+        (self.folder / "stopped_by").write_text(by)
 
     @property
     def log(self) -> str:
@@ -170,7 +200,7 @@ def launch_process(words: Sequence[str], environment: Mapping[str, str], folder:
         fcntl.flock(lock, fcntl.LOCK_EX)
         # The process inherits the open file, and so the lock; this one's share of it ends with the block.
         process = subprocess.Popen(
-            [sys.executable, "-m", "lakesweep", *words],
+            [sys.executable, "-c", _PROGRAM, *words],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -178,6 +208,7 @@ def launch_process(words: Sequence[str], environment: Mapping[str, str], folder:
             pass_fds=[lock.fileno()],
             start_new_session=True,
         )
+        (folder / "process").write_text(str(process.pid))
     # Somebody has to take note of its end, or it stays in the system's table.
     threading.Thread(target=process.wait, name=f"command-{process.pid}", daemon=True).start()
 

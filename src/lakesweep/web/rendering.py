@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from lakesweep.domain.durations import format_time
 from lakesweep.progress import human_bytes, human_count, human_seconds
+from lakesweep.report.accounts import collected_text
 from lakesweep.secrets import known_secrets
 from lakesweep.web.admission import site_of
 from lakesweep.web.commands import Command
@@ -56,6 +57,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["collected"] = collected_text
     environment.filters["size"] = human_bytes
     environment.filters["objects"] = lambda number: human_count(number, "objects")
     environment.filters["count"] = lambda number: f"{number:,}"

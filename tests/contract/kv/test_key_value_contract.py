@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.lake.kv.interface import Held, KeyValueStore, scan
+from lakesweep.lake.kv.interface import Change, Held, KeyValueStore, scan
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
@@ -160,6 +160,42 @@ def test_of_a_held_write_and_a_removal_one_comes_first(kv: KeyValueStore) -> Non
             return not kv.delete_if(*record) or kv.get("p", key) is not None
 
         is_found, is_written = _all_at_once(2, write_or_remove)
+        assert is_found or not is_written
+
+
+def test_changes_are_made_together_or_not_at_all(kv: KeyValueStore) -> None:
+    """One that finds something else than it expects, or a held key with another value, keeps all from being made."""
+    kv.set("q", b"fence", b"1")
+    kv.set("p", b"old", b"a")
+    good = [
+        Change("p", b"new", b"x", None),
+        Change("p", b"old", None, b"a"),
+        Change("p2", b"any", b"y"),
+    ]
+    assert not kv.change_all([*good, Change("p", b"other", b"z", b"there")])
+    assert not kv.change_all([*good, Change("p", b"other", None, b"there")])
+    assert not kv.change_all([*good[1:], Change("q", b"fence", b"z", None)])
+    assert not kv.change_all(good, [("q", b"fence", b"2")])
+    assert not kv.change_all(good, [("q", b"fence", b"1"), ("q", b"absent", b"")])
+    assert (kv.page("p"), kv.page("p2")) == ([(b"old", b"a")], [])
+    assert kv.change_all(good, [("q", b"fence", b"1")])
+    assert kv.change_all([Change("p2", b"absent", None)])
+    assert (kv.page("p"), kv.page("p2")) == ([(b"new", b"x")], [(b"any", b"y")])
+
+
+def test_of_changes_and_a_move_of_their_fence_one_comes_first(kv: KeyValueStore) -> None:
+    """Who moves the held key and then looks finds what was written by its old value, or it is never written."""
+    for number in range(20):
+        key, fence = b"k%d" % number, b"f%d" % number
+        kv.set("q", fence, b"1")
+
+        def write_or_move(n: int, key: bytes = key, fence: bytes = fence) -> bool:
+            if n:
+                return kv.change_all([Change("p", key, b"x", None)], [("q", fence, b"1")])
+            assert kv.change_all([Change("q", fence, b"2", b"1")])
+            return kv.get("p", key) is not None
+
+        is_found, is_written = _all_at_once(2, write_or_move)
         assert is_found or not is_written
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from lakesweep.catalogs.lakefs.values import ServerProfile
 from lakesweep_testing.embedded import EmbeddedLake
 from lakesweep_testing.scene import Scene, old_lake
 
@@ -18,6 +19,12 @@ _NUMBERS = itertools.count()
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLake]:
     with old_lake(tmp_path_factory.mktemp("lake")) as lake:
         yield lake
+
+
+@pytest.fixture
+def without_fences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lake as a real server is: it does not refuse to revive what a sweep is deleting."""
+    monkeypatch.setattr(ServerProfile, "fences_sweeps", False)
 
 
 @pytest.fixture(scope="module")

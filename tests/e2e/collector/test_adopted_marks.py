@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesweep.collector.lakefs import mark as mark_module
+from lakesweep.collector.lakefs import repository as repository_module
+from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
-from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import Cutoff
@@ -30,7 +30,7 @@ def _usual_age(monkeypatch: pytest.MonkeyPatch) -> None:
     def decide(store_time: datetime, *_: object, **__: object) -> Cutoff:
         return Cutoff(store_time, MIN_AGE)
 
-    monkeypatch.setattr(mark_module, "decide_cutoff", decide)
+    monkeypatch.setattr(repository_module, "decide_cutoff", decide)
 
 
 def write_old_mark(scene: Scene, addresses: Iterable[str]) -> None:

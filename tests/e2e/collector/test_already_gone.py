@@ -7,7 +7,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs import compaction
+from lakesweep.collector.lakefs.between_runs import compaction
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.paths import events_folder
 from lakesweep.collector.parts import PartWriter

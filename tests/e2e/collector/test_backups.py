@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.request import Flow
+from lakesweep.collector.parts import Part
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.memory import MemoryContainer, memory_container
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
-from lakesweep_testing.trouble import MeddlingBackend
+from lakesweep_testing.trouble import MeddlingBackend, as_a_real_server
 
 
 class Outside:
@@ -60,6 +62,24 @@ def test_gc_with_a_backup_deletes_what_was_copied(scene: Scene, outside: Outside
         assert outside.container.objects[f"backup/{address}"].data == data
     assert record.backup_to == ""
     scene.assert_nothing_else_gone()
+
+
+def test_what_comes_back_to_life_while_it_is_copied_is_kept(
+    make_scene: Callable[..., Scene], outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Copying takes hours, and a server without a fence lets a branch be made of an expired commit meanwhile."""
+    scene = make_scene()
+    back_up = Sweep._back_up
+
+    def slow_back_up(sweep: Sweep, parts: Sequence[Part]) -> list[Part]:
+        copied = back_up(sweep, parts)
+        scene.user.branch("back", scene.expired_commit)
+        return copied
+
+    monkeypatch.setattr(Sweep, "_back_up", slow_back_up)
+    run_gc(scene.context(transport=as_a_real_server()), AGED, outside.request)
+    assert scene.left() == {name for name in scene.garbage if name.startswith("expired")}
+    scene.assert_everything_reads()
 
 
 def test_other_content_under_the_same_address_is_neither_replaced_nor_deleted_past(

@@ -10,8 +10,8 @@ from datetime import timedelta
 
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
-from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.lakefs.paths import mark_record
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunRecord
@@ -137,7 +137,7 @@ def test_damaged_file_makes_an_optimized_run_no_less_safe(
     elif file.startswith("saved") and "flipped" not in damage:  # some bits mean nothing
         assert record is not None
         assert record.flow == Flow.CLEAN
-        assert any("a clean run, because" in note for note in record.notes)
+        assert any("(a clean run), because" in note for note in record.notes)
         assert not collected.left()
     collected.assert_nothing_else_gone()
 

@@ -64,7 +64,7 @@ def test_edited_mark_deletes_nothing_outside_the_namespace(scene: Scene) -> None
     assert beside in scene.container.objects
     scene.assert_nothing_else_gone()
     assert swept.objects["deleted"] == len(scene.garbage)
-    assert any("not garbage by shape or age" in note for note in swept.notes)
+    assert any("not those of garbage" in note for note in swept.notes)
 
 
 def test_edited_mark_deletes_no_metadata_and_no_foreign_file(scene: Scene) -> None:

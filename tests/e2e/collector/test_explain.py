@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from lakesweep.collector.lakefs import explain as explaining
-from lakesweep.collector.lakefs import staged_search
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.collect import run_sweep
-from lakesweep.collector.lakefs.explain import ExplainRequest
+from lakesweep.collector.lakefs.explain import explain as explaining
+from lakesweep.collector.lakefs.explain import staged_search
+from lakesweep.collector.lakefs.explain.explain import ExplainRequest
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
+from lakesweep.domain.explained_why import on_the_day
 from lakesweep.domain.explanations import Explanation, HolderKind, Said
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, UnsafeToSweepError
@@ -66,8 +67,10 @@ def test_the_commits_the_rule_and_the_day_are_named(make_scene: MakeScene) -> No
     assert (main.commits, main.retained) == (1, 1)
     assert main.first == main.last
     assert (main.last.id, main.last.path) == (scene.retained_commit, "retained")
-    assert "keeps for 5 days" in found.why
     assert found.goes_at is not None
+    assert f"keeps for 5 days, until {on_the_day(found.goes_at)}" in found.why
+    assert "1 retained commit on branch" in found.why
+    assert "so do commits on 1 more branch" in found.why
     scene.lake.clock.now = found.goes_at - timedelta(microseconds=1)
     assert found.address not in scene.marked(scene.mark().mark_id)
     scene.lake.clock.now = found.goes_at
@@ -277,10 +280,13 @@ def test_keep_tags_keeps(make_scene: MakeScene) -> None:
     scene = make_scene(each=1)
     scene.user.tag("v1", scene.expired_commit)
     expired = scene.garbage["expired-0"]
-    assert one(scene, expired).said is Said.GARBAGE
+    garbage = one(scene, expired)
+    assert garbage.said is Said.GARBAGE
+    assert garbage.notes == ("tagged v1; a tag keeps nothing, unless a mark is given --keep-tags",)
     kept = one(scene, expired, request=ExplainRequest(keep_tags=True))
     assert kept.said is Said.LIVE
     assert kept.stays
+    assert not kept.notes
     by_ref = one(scene, expired, request=ExplainRequest(keep_refs=("v1",)))
     assert by_ref.said is Said.LIVE
     scene.user.branch("short", scene.expired_commit)

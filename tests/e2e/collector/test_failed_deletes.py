@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import RunStatus
@@ -81,7 +82,7 @@ def test_key_denied_while_another_is_tried_again_counts_once(scene: Scene) -> No
     context = stubborn(
         scene, {"orphan-1": [DeleteStatus.DENIED] * 9, "expired-2": [DeleteStatus.FAILED]}
     )
-    with pytest.raises(PartlySweptError, match="1 objects"):
+    with pytest.raises(PartlySweptError, match="1 object,"):
         run_sweep(context, marked.mark_id, SweepRequest())
     record = load_run(scene.store, scene.name, marked.run_id)
     assert record.objects["failed"] == 1
@@ -121,6 +122,35 @@ def test_driver_that_loses_its_engine_while_deleting_is_partly_swept(scene: Scen
     assert resumed.status is RunStatus.SWEPT
     assert_adds_up(resumed)
     assert not scene.left()
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_sweep_that_is_stopped_says_so_in_its_record(scene: Scene, has_begun: bool) -> None:
+    """Once deletes have begun. Before that nothing has changed, and the mark waits for its sweep as it did."""
+
+    class Stopped(InProcessEngine):
+        def collect(self, scatter: Scatter) -> pa.Table:
+            rows = super().collect(scatter)
+            if scatter.schema == DELETED_SCHEMA:
+                raise KeyboardInterrupt
+            return rows
+
+        def meet(self, *sides: Any) -> pa.Table:
+            if not has_begun:
+                raise KeyboardInterrupt
+            return super().meet(*sides)
+
+    marked = scene.mark()
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(scene.context(engine=Stopped()), marked.mark_id, SweepRequest())
+    record = load_run(scene.store, scene.name, marked.run_id)
+    if has_begun:
+        assert (record.status, record.kind) == (RunStatus.PARTLY_SWEPT, "interrupted")
+        assert record.reason == "stopped by the user"
+        assert run_resume(scene.context(), marked.run_id, SweepRequest()).status is RunStatus.SWEPT
+    else:
+        assert record == marked
+        assert scene.left() == set(scene.garbage)
 
 
 def test_sweep_refused_before_its_first_delete_says_that_nothing_was_deleted(scene: Scene) -> None:

@@ -7,8 +7,13 @@ from dataclasses import replace
 import httpx
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import (
+    DamagedRun,
+    forget_run,
+    list_runs,
+    load_run,
+)
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.collector.lakefs.history import DamagedRun, forget_run, list_runs, load_run
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogError, ConfigError, LakesweepError, StorageError

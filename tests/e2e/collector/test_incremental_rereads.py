@@ -16,12 +16,12 @@ from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import references
 from lakesweep.collector.lakefs import sweep as lakefs_sweep
+from lakesweep.collector.lakefs.between_runs.range_cache import RangeHashes
+from lakesweep.collector.lakefs.checks.reuploads import SearchedRanges, find_reuploads
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.live import Roots, read_live
-from lakesweep.collector.lakefs.range_cache import RangeHashes
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import MarkRequest, What
-from lakesweep.collector.lakefs.reuploads import SearchedRanges, find_reuploads
 from lakesweep.collector.lakefs.verification import Reverified
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
@@ -41,6 +41,8 @@ from lakesweep_testing.trouble import (
 )
 
 MakeScene = Callable[..., Scene]
+# An embedded lake refuses while a round deletes what these stories do then (test_fenced_sweeps.py).
+pytestmark = pytest.mark.usefixtures("without_fences")
 
 
 @pytest.fixture(autouse=True)
@@ -264,9 +266,9 @@ def test_ranges_are_searched_again_for_sizes_that_were_not_asked_for(
     hashes = hash_addresses(pa.array([orphan]))
     for sizes in ([4, 99], [99], [4], [98]):
         suspects = Suspects.of(hashes, pa.array(sizes, pa.int64()))
-        find_reuploads(context.repository, resources, live, suspects, searched)
-    # Known for the first two; the second time only 99 was asked for, so neither of the others is known any more.
-    assert [len(ranges) for ranges in engine.searched] == [1, 1, 1]
+        find_reuploads(context.repository, resources, live, suspects, [], searched)
+    # What was found for 4 and 99 serves each of them alone; 98 was not asked for.
+    assert [len(ranges) for ranges in engine.searched] == [1, 1]
 
 
 # -- guards of later rounds

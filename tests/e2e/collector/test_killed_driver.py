@@ -5,127 +5,31 @@ No key is lost track of, none is deleted that the plan does not name, and the to
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import httpx
-import pyarrow.parquet as pq
 import pytest
 
-from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.between_runs.history import list_runs, load_run
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.history import list_runs, load_run
+from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
-from lakesweep.lake.server import LakeServer
-from lakesweep.storage import StorageOptions
-from lakesweep_testing.dying import DyingCollector
-from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.killed_lake import EACH, REPOSITORY, KilledLake
 from lakesweep_testing.scene import assert_adds_up
-from lakesweep_testing.user import User
-
-REPOSITORY = "killed"
-EACH = 2
-
-
-class Lake:
-    """A lake on local files, on the machine's clock; the state before any trouble is kept, to go back to."""
-
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
-        self.root = folder / "lake"
-        self.namespace = self.root / REPOSITORY
-        self.backup = folder / "backup"
-        server = stack.enter_context(LakeServer(self.root))
-        self.server = (server.endpoint, server.access_key_id, server.secret_access_key)
-        api = stack.enter_context(
-            httpx.Client(base_url=server.endpoint, auth=self.server[1:], timeout=60)
-        )
-        self.client = stack.enter_context(LakeFSClient(*self.server))
-        self.collector = stack.enter_context(DyingCollector())
-        self.user = User.create(api, REPOSITORY, f"local://{REPOSITORY}")
-        self.live: set[Path] = set()
-        self.garbage: set[Path] = set()
-        self._write_history()
-        self._kept = folder / "kept"
-        self.keep_as_is()
-
-    def _write_history(self) -> None:
-        self.user.set_rules(5)
-        self.live.add(self.upload("base"))
-        expired = [self.upload(f"expired-{n}") for n in range(EACH)]
-        self.user.commit("main", days=40)
-        for number in range(EACH):
-            self.user.delete("main", f"expired-{number}")
-        self.user.commit("main", days=30)
-        orphans = [self.upload(f"orphan-{n}") for n in range(EACH)]
-        self.user.reset("main")
-        self.live.add(self.upload("staged"))
-        self.garbage |= {*expired, *orphans}
-
-    def upload(self, path: str) -> Path:
-        address = self.user.upload("main", path)
-        file = self.root / address.removeprefix("local://")
-        at = (datetime.now(UTC) - timedelta(days=3)).timestamp()
-        os.utime(file, (at, at))
-        return file
-
-    def keep_as_is(self) -> None:
-        shutil.rmtree(self._kept, ignore_errors=True)
-        # Hard links keep each file what it is, its times and its place on the disk included.
-        shutil.copytree(self.namespace, self._kept, copy_function=os.link)
-
-    def rewind(self) -> None:
-        shutil.rmtree(self.namespace)
-        shutil.copytree(self._kept, self.namespace, copy_function=os.link)
-        shutil.rmtree(self.backup, ignore_errors=True)
-
-    def context(self) -> RunContext:
-        return open_repository(
-            self.client,
-            REPOSITORY,
-            StorageOptions(local_fsync=False),
-            InProcessEngine(),
-            namespace_root=str(self.root),
-        )
-
-    def order(self, do: str, **more: str) -> dict[str, object]:
-        return {
-            "do": do,
-            "server": self.server,
-            "repository": REPOSITORY,
-            "namespace_root": str(self.root),
-            **more,
-        }
-
-    def left(self) -> int:
-        return sum(file.exists() for file in self.garbage)
-
-    def assert_live(self) -> None:
-        assert all(file.exists() for file in self.live)
-
-    def recorded_deletions(self) -> list[str]:
-        """Every address that the events name as deleted, with repetitions."""
-        folder = self.namespace / "_lakefs/retention/gc/lakesweep/events"
-        files = folder.glob("*-gone-*/*.parquet")
-        return [a for file in files for a in pq.read_table(file).column("address").to_pylist()]
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KilledLake]:
     with ExitStack() as stack:
-        yield Lake(tmp_path_factory.mktemp("killed"), stack)
+        yield KilledLake(tmp_path_factory.mktemp("killed"), stack)
 
 
 @pytest.fixture(scope="module")
-def mark_id(lake: Lake) -> str:
+def mark_id(lake: KilledLake) -> str:
     """One mark, whose sweep is killed again and again."""
     lake.rewind()
     marked = run_mark(lake.context(), MarkRequest())
@@ -147,7 +51,7 @@ def has_swept(context: RunContext) -> bool:
 
 @pytest.mark.parametrize("with_backup", [False, True], ids=["plain", "with backup"])
 def test_sweep_killed_after_any_change_is_resumed_and_adds_up(
-    lake: Lake, mark_id: str, with_backup: bool
+    lake: KilledLake, mark_id: str, with_backup: bool
 ) -> None:
     """Lease, record, intent, each single delete, each outcome: whichever is the last thing it did."""
     lake.rewind()
@@ -185,7 +89,9 @@ def test_sweep_killed_after_any_change_is_resumed_and_adds_up(
             assert copies == {str(f.relative_to(lake.namespace)) for f in lake.garbage}
 
 
-def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(lake: Lake) -> None:
+def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(
+    lake: KilledLake,
+) -> None:
     """Killed while it marks or sweeps: the next run works, and what was begun is resumed."""
     lake.rewind()
     whole = lake.collector.run(lake.order("gc"))
@@ -207,7 +113,26 @@ def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(lak
         lake.assert_live()
 
 
-def test_resuming_a_sweep_with_a_backup_asks_for_the_backup_again(lake: Lake, mark_id: str) -> None:
+def test_collection_whose_tasks_are_killed_ends_as_ever(lake: KilledLake) -> None:
+    """A task that died after a write is run again, as Spark does it: nothing goes twice, and nothing is left."""
+    lake.rewind()
+    order = lake.order("gc", who="executor")
+    writes = lake.collector.run(order).changes
+    for die_after in (1, writes // 2, writes):
+        lake.rewind()
+        assert lake.collector.run(order, die_after=die_after).status == 0
+        assert lake.left() == 0
+        lake.assert_live()
+        runs = [run for run in list_runs(lake.context().store) if isinstance(run, RunRecord)]
+        # Beside it there may be the mark that other stories of this lake begin with.
+        (run,) = (run for run in runs if run.status is not RunStatus.MARKED)
+        assert run.status is RunStatus.SWEPT
+        assert_adds_up(run)
+
+
+def test_resuming_a_sweep_with_a_backup_asks_for_the_backup_again(
+    lake: KilledLake, mark_id: str
+) -> None:
     """What was to be copied first is never deleted without its copy because somebody forgot the flag."""
     lake.rewind()
     order = lake.order("sweep", mark_id=mark_id, backup_to=lake.backup.as_uri())

@@ -19,7 +19,7 @@ from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.ledger import deadline as deadline_module
 from lakesweep.collector.ledger.deadline import Moment
-from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA, NOT_TRIED
 from lakesweep.collector.record import RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SAFETY_FULL, SafetyMargins
@@ -145,6 +145,7 @@ def test_chunk_past_its_time_is_refused_and_verified_again(
     assert_adds_up(swept)
 
 
+@pytest.mark.usefixtures("without_fences")
 def test_what_comes_back_while_a_chunk_waits_is_kept(
     make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -278,6 +279,42 @@ def test_executors_with_a_wrong_clock_stop_the_sweep(
         run_sweep(context, marked.mark_id, SweepRequest())
     assert caught.value.kind == "clock-skew"
     assert scene.left() == set(scene.garbage)
+
+
+@pytest.mark.usefixtures("without_fences")
+def test_zombie_executors_delete_nothing_past_their_time(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver died and its tasks go on: the store's clock tells them that it is over, though their own runs late."""
+    scene = make_scene()
+    marked = scene.mark()
+    zombies: list[Scatter] = []
+
+    class Dying(InProcessEngine):
+        def collect(self, scatter: Scatter) -> pa.Table:
+            if scatter.schema == DELETED_SCHEMA:
+                zombies.append(scatter)
+                raise KeyboardInterrupt
+            return super().collect(scatter)
+
+    late = timedelta(minutes=9)  # as much as may go unnoticed
+    monkeypatch.setattr(
+        deadline_module, "this_moment", lambda: Moment(scene.lake.clock() - late, 0.0)
+    )
+    strict = replace(
+        ANY_CLOCK, clock_skew=timedelta(minutes=10), delete_not_after=timedelta(minutes=10)
+    )
+    context = with_resources(skewed(scene, scene.lake.clock), engine=Dying(), margins=strict)
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(context, marked.mark_id, SweepRequest())
+    scene.release_lease()
+    scene.lake.clock.advance(timedelta(minutes=11))
+    scene.user.branch("revived", scene.expired_commit)
+    [zombie] = zombies
+    rows = InProcessEngine().collect(zombie).to_pylist()
+    assert {row["outcome"] for row in rows} == {NOT_TRIED}
+    assert scene.left() == set(scene.garbage)
+    assert scene.user.status("revived", "expired-0") == 200
 
 
 def test_timeouts_that_outlast_a_lease_are_refused(scene: Scene) -> None:

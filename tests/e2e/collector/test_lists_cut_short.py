@@ -14,8 +14,8 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs import canaries
-from lakesweep.collector.lakefs.canaries import Canary, take_canaries
+from lakesweep.collector.lakefs.checks import canaries
+from lakesweep.collector.lakefs.checks.canaries import Canary, take_canaries
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.paths import mark_folder

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.saved import SavedRun, load_for_sweep
 from lakesweep.collector.lakefs.collect import run_mark
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.paths import MARKS
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
-from lakesweep.collector.lakefs.saved import SavedRun, load_for_sweep
 from lakesweep.collector.listing import LISTED_SCHEMA
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.run_files import RunId

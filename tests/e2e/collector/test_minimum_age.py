@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.lakefs.collect import run_resume
-from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import parse_mark_id
 from lakesweep.collector.lakefs.request import Flow, What

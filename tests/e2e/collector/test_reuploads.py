@@ -10,7 +10,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from lakesweep.collector.lakefs import reuploads
+from lakesweep.collector.lakefs.checks import content_sums, reuploads
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord, RunStatus
@@ -35,11 +35,14 @@ class Forgetful:
         self._scene = scene
         self._forgotten = forgotten
         self.asked: Counter[str] = Counter()
+        self.looked_up: set[str] = set()
 
     def __call__(self, request: httpx.Request, send: Send) -> httpx.Response:
         response = send(request)
         route = route_of(request)
         self.asked[route.rsplit("/", 1)[-1]] += 1
+        if route.endswith("/stat"):
+            self.looked_up.add(request.url.params["path"])
         if route == "POST gc/prepare_uncommited":
             folder = f"_lakefs/retention/gc/uncommitted/{response.json()['run_id']}/uncommitted/"
             for key in [key for key in self._scene.present_keys() if key.startswith(folder)]:
@@ -61,7 +64,7 @@ def crowd(make_scene: MakeScene) -> tuple[Scene, set[str], set[str]]:
     for path in paths:
         scene.upload("main", path, "same size")
     scene.user.commit("main")
-    orphans = {scene.upload("main", f"orphan-{number}", "orphans!!") for number in range(5)}
+    orphans = {scene.upload("main", f"orphan-{number}", "same size") for number in range(5)}
     for number in range(5):
         scene.user.delete("main", f"orphan-{number}")
     again = {scene.upload("main", paths[number], "same size") for number in REUPLOADED}
@@ -75,7 +78,7 @@ def test_orphans_go_and_reuploads_stay_though_all_have_one_size(
 ) -> None:
     """Where paths lie close together, pages of the branch's listing answer instead of a request for each."""
     scene, orphans, again = crowd
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     server = Forgetful(scene, again)
     run_gc(scene.context(transport=as_a_real_server(server)), CLEAN, SweepRequest())
     present = scene.present_keys()
@@ -84,12 +87,69 @@ def test_orphans_go_and_reuploads_stay_though_all_have_one_size(
     assert server.asked["stat"] + server.asked["ls"] < FILES // 4
 
 
+def linked(scene: Scene, path: str, content: str, e_tag: str) -> str:
+    """A user's own bytes at an issued address, with an e_tag of the user's making."""
+    address = scene.user.issue_address("main", path)
+    key = scene.put(scene.relative(address), content.encode())
+    scene.user.link("main", path, address, len(content), e_tag)
+    return key
+
+
+def test_orphans_with_other_bytes_than_any_entry_cost_no_request(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sums say that no branch reads them under a committed path."""
+    scene = make_scene()
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    for number in range(FILES):
+        scene.upload("main", f"zz/{number:04d}", f"text {number:04d}")
+    scene.user.commit("main")
+    orphans = {scene.upload("main", f"orphan-{n}", f"orphan {n:02d}") for n in range(5)}
+    scene.user.reset("main")
+    scene.user.set_rules(365)
+    scene.lake.clock.advance(timedelta(days=2))
+    server = Forgetful(scene, set())
+    run_gc(scene.context(transport=as_a_real_server(server)), UNCOMMITTED, SweepRequest())
+    assert not orphans & scene.present_keys()
+    # A staged canary is looked up too, whichever this run has taken.
+    committed = {f"zz/{number:04d}" for number in range(FILES)}
+    assert not server.looked_up & committed
+    monkeypatch.setattr(content_sums, "_LARGEST", -1)
+    scene.upload("main", "orphan", "orphan !!")
+    scene.user.reset("main")
+    scene.lake.clock.advance(timedelta(days=2))
+    server = Forgetful(scene, set())
+    run_gc(scene.context(transport=as_a_real_server(server)), UNCOMMITTED, SweepRequest())
+    assert server.looked_up & committed
+
+
+@pytest.mark.parametrize("e_tag", ["5" * 32, "mine-2"])
+def test_a_reupload_with_an_e_tag_of_its_users_making_is_kept(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch, e_tag: str
+) -> None:
+    """It may look like an MD5 and be none: entries are tried before one is ruled out by its sum."""
+    scene = make_scene()
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    for number in range(40):
+        linked(scene, f"zz/{number:04d}", f"text {number:04d}", e_tag)
+    scene.user.commit("main")
+    again = linked(scene, "zz/0017", "text 0017", e_tag)
+    orphan = linked(scene, "orphan", "text none", e_tag)
+    scene.user.delete("main", "orphan")
+    scene.user.set_rules(365)
+    scene.lake.clock.advance(timedelta(days=2))
+    server = as_a_real_server(Forgetful(scene, {again}))
+    run_gc(scene.context(transport=server), UNCOMMITTED, SweepRequest())
+    assert again in scene.present_keys()
+    assert orphan not in scene.present_keys()
+
+
 def test_when_requests_would_be_too_many_all_of_the_size_are_undecided(
     crowd: tuple[Scene, set[str], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What could not be looked at stays, and is counted as neither live nor garbage."""
     scene, orphans, again = crowd
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     monkeypatch.setattr(reuploads, "MOST_REQUESTS", 0)
     server = as_a_real_server(Forgetful(scene, again))
     assert run_gc(scene.context(transport=server), CLEAN, SweepRequest()).status is RunStatus.SWEPT
@@ -108,7 +168,7 @@ def test_garbage_that_a_sweep_cannot_look_up_is_kept_and_counted(
 ) -> None:
     """A mark that could look decides nothing for a sweep that can't; the next run has the rows again."""
     scene, orphans, again = crowd
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     marked = run_mark(
         scene.context(transport=as_a_real_server(Forgetful(scene, again))), UNCOMMITTED
     )
@@ -150,7 +210,7 @@ class Crowded:
 @pytest.fixture
 def crowded(make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch) -> Crowded:
     scene = make_scene()
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     for number in range(200):
         scene.upload("main", f"zz/{number:04d}", "" if number % 60 == 0 else "something")
     scene.upload("main", "zz/rare", "r" * 78)
@@ -198,7 +258,7 @@ def test_entries_less_than_a_page_apart_are_listed_before_a_size_is_given_up(
 
 
 def _names_no_text(paths: list[str]) -> list[str]:
-    """As a server writes paths whose bytes are no text: they sort by other bytes than those it shows."""
+    """As a server writes paths whose bytes are not text: they sort by other bytes than those it shows."""
     return [f"zz/\ufffd{number}" if number < 3 else path for number, path in enumerate(paths)]
 
 
@@ -214,7 +274,7 @@ def test_listing_out_of_order_keeps_all_of_the_size(
 ) -> None:
     """A page read as if it were ordered would end too soon, and what comes after it would not be seen."""
     scene, orphans, again = crowd
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     server = Forgetful(scene, again)
 
     def meddle(request: httpx.Request, send: Send) -> httpx.Response:
@@ -237,7 +297,7 @@ def test_listing_that_is_not_there_though_its_branch_is_deletes_nothing(
 ) -> None:
     """Only a branch that went away reads nothing any more."""
     scene, orphans, again = crowd
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 1)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
     server = Forgetful(scene, again)
 
     def meddle(request: httpx.Request, send: Send) -> httpx.Response:

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from lakesweep.collector.lakefs.checks.ownership import NOTE, refuse_shared_namespace
 from lakesweep.collector.lakefs.collect import run_mark, run_sweep
-from lakesweep.collector.lakefs.doctor import CheckResult, examine
-from lakesweep.collector.lakefs.ownership import NOTE, refuse_shared_namespace
+from lakesweep.collector.lakefs.doctor.doctor import CheckResult, examine
 from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import CatalogDeniedError, LakesweepError, UnsafeToSweepError
 from lakesweep_testing.scene import AGED, Scene, old_lake
@@ -165,7 +165,7 @@ def test_marker_from_before_the_repository_is_somebody_elses(scene: Scene, marke
     scene.put(marker, b"marker", days_ago=(age + timedelta(minutes=9)) / timedelta(days=1))
     look_for_others(scene)
     scene.put(marker, b"marker", days_ago=(age + timedelta(minutes=11)) / timedelta(days=1))
-    with pytest.raises(UnsafeToSweepError, match=f"write {marker} anew") as caught:
+    with pytest.raises(UnsafeToSweepError, match=f"write {marker} again") as caught:
         look_for_others(scene)
     assert caught.value.kind == "older-marker"
 

@@ -13,16 +13,16 @@ import pytest
 
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import too_slow
-from lakesweep.collector.lakefs import live as live_module
+from lakesweep.collector.lakefs import range_counts as counts_module
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.sweep import SLOW_STEP_ADVICE
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import Phase, RunStatus
 from lakesweep.collector.request import SweepRequest
-from lakesweep.domain.commits import MetaRangeId, RangeId
+from lakesweep.domain.commits import MetaRangeId
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.formats.metaranges import RangeInfo
+from lakesweep.formats.metaranges import RangeCounts
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.rounds import OneChunkARound
@@ -146,13 +146,13 @@ def test_second_round_reads_no_metarange_again(
     scene = make_scene()
     marked = scene.mark()
     read: Counter[str] = Counter()
-    plain = live_module.distinct_ranges
+    plain = counts_module.distinct_ranges
 
-    def count(store: ObjectStore, metaranges: list[MetaRangeId]) -> dict[RangeId, RangeInfo]:
+    def count(store: ObjectStore, metaranges: list[MetaRangeId]) -> RangeCounts:
         read.update(metaranges)
         return plain(store, metaranges)
 
-    monkeypatch.setattr(live_module, "distinct_ranges", count)
+    monkeypatch.setattr(counts_module, "distinct_ranges", count)
 
     def commit(number: int) -> None:
         scene.upload("main", f"file-{number}")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lakesweep.collector.lakefs import verification
-from lakesweep.collector.lakefs.canaries import Canary
+from lakesweep.collector.lakefs.checks.canaries import Canary
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.request import SweepRequest
@@ -32,6 +32,7 @@ from lakesweep_testing.trouble import (
 MakeScene = Callable[..., Scene]
 
 
+@pytest.mark.usefixtures("without_fences")
 def test_what_moves_before_any_request_of_a_sweep_is_kept(make_scene: MakeScene) -> None:
     """The mark names everything. Before each request in turn, what is live moves: it is committed, linked, renamed."""
     scene = make_scene(each=1)

@@ -9,8 +9,8 @@ import pytest
 
 from lakesweep.collector import guards as confirmation
 from lakesweep.collector import request as request_module
+from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.lakefs.collect import held_lease, run_mark
-from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.record import RunStatus
 from lakesweep.collector.request import SweepRequest

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import list_runs
+from lakesweep.collector.lakefs.between_runs.pruning import tidy_up
 from lakesweep.collector.lakefs.collect import run_gc, run_resume
-from lakesweep.collector.lakefs.history import list_runs
-from lakesweep.collector.lakefs.pruning import tidy_up
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest

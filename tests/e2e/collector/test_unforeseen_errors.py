@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
-from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.errors import PartlySweptError, UnexpectedError

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.collector import finality as asking
-from lakesweep.collector.lakefs.history import load_run
+from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.record import RunRecord
 from lakesweep.report.text import run_text, runs_table
 from lakesweep.storage.finality import Finality, Kept
@@ -75,7 +75,7 @@ def test_a_store_without_versions_frees_what_is_deleted(
     swept: Callable[[Finality], RunRecord],
 ) -> None:
     """Then both counts are the same."""
-    record = swept(Finality(Kept.NOT_KEPT, "deleted is deleted"))
+    record = swept(Finality(Kept.NOT_KEPT, "the store keeps nothing that is deleted"))
     assert record.bytes["freed"] == record.bytes["deleted"] > 0
     assert record.objects["freed"] == record.objects["deleted"]
     assert "and freed" in run_text(record)

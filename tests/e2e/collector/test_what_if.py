@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -13,16 +14,21 @@ import pytest
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.cli import what_if as what_if_command
 from lakesweep.cli.main import run
-from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF
+from lakesweep.collector.lakefs.context import open_repository
+from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, mark_folder
 from lakesweep.collector.lakefs.request import What, WhatIfRequest
-from lakesweep.collector.lakefs.what_if import run_what_if
+from lakesweep.collector.lakefs.what_if.what_if import run_what_if
+from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.verdicts import Tally
 from lakesweep.domain.what_if import WhatIf
 from lakesweep.errors import CatalogDeniedError, ConfigError, UnsafeToSweepError
 from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.tables import read_mark
+from lakesweep.storage import StorageOptions
 from lakesweep_testing.embedded import MIN_AGE
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.user import User
 
 ASKED = WhatIfRequest(min_age=MIN_AGE, allow_lower_min_age=True)
 
@@ -101,6 +107,56 @@ def test_paths_are_grouped_by_their_first_folders(make_scene: Callable[..., Scen
     assert paths(2) == {"": 4, "t/a/": 2, "t/b/": 1, "t/": 1, "u/c/": 1}
 
 
+def test_an_object_counts_for_the_branch_that_keeps_it_longest(
+    make_scene: Callable[..., Scene],
+) -> None:
+    """What only dev had is dev's, however few days there are."""
+    scene = make_scene()
+
+    def of_dev() -> int:
+        groups = ask(scene).groups
+        return sum(g.curve.at(0).objects for g in groups if (g.kind, g.name) == ("branch", "dev"))
+
+    before = of_dev()
+    scene.upload("dev", "of dev")
+    scene.user.commit("dev")
+    scene.user.delete("dev", "of dev")
+    scene.user.commit("dev")
+    scene.lake.clock.advance(timedelta(days=2))
+    assert of_dev() == before + 1
+
+
+def test_groups_by_age_and_size_are_those_of_the_objects_that_a_mark_takes(
+    make_scene: Callable[..., Scene],
+) -> None:
+    """Each object that a mark takes out of expired commits is in one class of age and one of size."""
+    scene = make_scene()
+    for path, size, days in (("a", 2**16 - 1, 70), ("b", 2**16, 23), ("c", 2**20, 1)):
+        scene.user.upload("main", path, "x" * size)
+        scene.lake.clock.advance(timedelta(days=days))
+    scene.user.commit("main")
+    for path in ("a", "b", "c"):
+        scene.user.delete("main", path)
+    scene.user.commit("main")
+    scene.lake.clock.advance(timedelta(days=6))
+    asked = ask(scene)
+    marked = scene.mark()
+    found: dict[str, Counter[str]] = {"age": Counter(), "size": Counter()}
+    for key in scene.store.keys(mark_folder(MarkId(marked.mark_id))):
+        for row in read_mark(scene.store.read(key)).to_pylist():
+            if row["reason"] == "expired":
+                age = (scene.lake.clock.now - row["last_modified"]).days
+                found["age"][next(f"under {d} days" for d in (7, 30, 90, 365) if age < d)] += 1
+                limits = {2**16: "64.0 KiB", 2**20: "1.0 MiB", 2**24: "16.0 MiB"}
+                below = next(said for size, said in limits.items() if row["size_bytes"] < size)
+                found["size"][f"under {below}"] += 1
+    assert {"under 64.0 KiB", "under 1.0 MiB", "under 16.0 MiB"} == set(found["size"])
+    assert len(found["age"]) >= 2
+    for kind, classes in found.items():
+        groups = {g.name: g.curve.at(5).objects for g in asked.groups if g.kind == kind}
+        assert {name: objects for name, objects in groups.items() if objects} == classes
+
+
 def test_names_at_the_root_go_only_where_commits_hold_such(
     make_scene: Callable[..., Scene],
 ) -> None:
@@ -130,6 +186,17 @@ def test_what_our_runs_deleted_is_not_looked_for_in_commits(
     marked = scene.mark(replace(AGED, what=What.COMMITTED))
     assert asked.freed(5) == Tally(marked.objects["garbage"], marked.bytes["garbage"]) == Tally()
     assert asked.kept["deleted by an earlier run, and there again"].objects == 3 + 3
+
+
+def test_a_repository_without_objects_frees_nothing(scene: Scene) -> None:
+    """New ones have none, and of a large one some partitions may have none."""
+    name = f"{scene.name}-new"
+    User.create(scene.lake.api, name, f"mem://{name}/ns", scene.lake.clock)
+    context = open_repository(
+        scene.lake.client, name, StorageOptions(), InProcessEngine(), clock=scene.lake.clock
+    )
+    asked = run_what_if(context, ASKED)
+    assert (asked.freed(0), asked.kept) == (Tally(), {})
 
 
 def test_an_unknown_branch_is_refused(scene: Scene) -> None:

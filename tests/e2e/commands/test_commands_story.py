@@ -25,7 +25,7 @@ def test_mark_backup_sweep_restore(
 ) -> None:
     """The long way: look first, keep a copy, delete, bring back."""
     repo = make_repository("afternoon")
-    assert "seen no run" in shell.run("runs", "list", "afternoon")
+    assert "has no runs yet" in shell.run("runs", "list", "afternoon")
 
     marked = shell.json("mark", "lakefs://afternoon", "us-east-1", "--mark-id", "m1")
     assert marked["status"] == "marked"

@@ -17,7 +17,7 @@ def test_the_demo_comes_to_its_end(shell: Shell) -> None:
         "uploaded 33 days ago, never linked",
         "410 Gone",
         "readable again",
-        "nothing-to-do",
+        "nothing to do: ",
         "counted in the folder itself",
     ):
         assert said in told

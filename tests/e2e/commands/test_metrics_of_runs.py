@@ -80,7 +80,7 @@ def test_a_run_that_is_interrupted_says_so(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With status 130."""
+    """With status 130, in its metrics and in the record that it prints."""
     make_repository("stopped")
     file = tmp_path / "stopped.prom"
 
@@ -88,7 +88,9 @@ def test_a_run_that_is_interrupted_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lakesweep.collector.lakefs.mark.fix_cutoff", stop)
-    shell.run("mark", "stopped", "--metrics-file", str(file), status=130)
+    record = shell.json("mark", "stopped", "--metrics-file", str(file), status=130)
+    assert (record["status"], record["reason"]) == ("failed", "stopped by the user")
+    assert record["kind"] == "interrupted"
     found = metrics(file, "stopped", "mark")
     assert found[("lakesweep_last_run_exit_status",)] == 130
     assert found[("lakesweep_last_run_error", "interrupted")] == 1

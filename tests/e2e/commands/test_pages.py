@@ -72,7 +72,9 @@ def test_a_mark_and_its_sweep_leave_pages(
 
     again = shell.run("runs", "report", "pages", marked["run_id"])
     assert again.strip() == (folder / "report.html").read_text("utf-8").strip()
-    shell.run("runs", "report", "pages", marked["run_id"], "-o", str(html), "--plot", str(plot))
+    shell.run(
+        "runs", "report", "pages", marked["run_id"], "--report", str(html), "--plot", str(plot)
+    )
     assert "swept to the end" in html.read_text("utf-8")
 
     nothing = shell.run("gc", "pages", "--dry-run")

@@ -187,7 +187,7 @@ def test_a_collected_file_that_is_there_but_damaged_stops_the_run(scene: NessieS
     """Only what is missing has been collected."""
     history = History(scene)
     scene.write(history.orders.states[1].metadata_location, b"{")
-    with pytest.raises(UnsafeToSweepError, match="no JSON"):
+    with pytest.raises(UnsafeToSweepError, match="not JSON"):
         scene.expire(scene.mark("NONE"))
 
 

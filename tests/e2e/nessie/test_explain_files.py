@@ -85,7 +85,7 @@ def test_the_day_follows_the_cut_off_of_the_reference_that_keeps_longest(
         "BRANCH dev": first + 4 * DAY + MOMENT,
     }
     assert found.goes_at == first + 5 * DAY + MOMENT
-    assert "BRANCH main" in found.why
+    assert "branch main" in found.why
     assert replaced_at < now
 
 
@@ -147,6 +147,38 @@ def test_what_is_left_of_a_dropped_table_stays_and_says_so(scene: NessieScene, d
             scene.defer(marked, grace=DAY)
             swept[at] = found.asked in scene.deferred(marked)
         assert list(swept.values()) == [False, True]
+
+
+def test_garbage_says_what_it_was(scene: NessieScene) -> None:
+    """A file of a commit that is cut off names it, and since when nothing holds it; an orphan was never in one."""
+    now = datetime.now(UTC)
+    scene.written_at = now - timedelta(days=60)
+    scene.nessie.now = now - timedelta(days=30)
+    orders = scene.table("orders")
+    old = orders.append("a.parquet")
+    scene.nessie.now = now - timedelta(days=20)
+    orders.commit(orders.iceberg.overwrite("b.parquet"))
+    (file,) = (uri for uri in orders.live_files(old) if uri.endswith("a.parquet"))
+    orphan = orders.iceberg.write_orphan("x.parquet")
+    was, never = scene.explain(file, orphan, default="P10D", at=now).files
+    assert (was.said, never.said) == (Said.GARBAGE, Said.GARBAGE)
+    assert was.was is not None
+    assert (was.was.content_key, was.was.role, was.was.reference) == (
+        "orders",
+        "data",
+        "BRANCH main",
+    )
+    assert was.was.made_at == now - timedelta(days=30)
+    assert was.since is not None
+    assert abs(was.since - (now - timedelta(days=20))) < timedelta(seconds=1)
+    assert "it was a data file of orders in commit" in was.why
+    assert (never.was, never.since) == (None, None)
+    assert "no commit that a reference reaches has it" in never.why
+    Path(old.metadata_location.removeprefix("file://")).unlink()
+    (unknown,) = scene.explain(file, default="P10D", at=now).files
+    assert (unknown.said, unknown.was) == (Said.GARBAGE, None)
+    assert old.metadata_location in unknown.unread[0]
+    assert "no live content holds it" in unknown.why
 
 
 def test_young_foreign_outside_and_unknown_files(scene: NessieScene) -> None:
@@ -214,4 +246,4 @@ def test_text_and_json_say_the_same(scene: NessieScene) -> None:
     assert document["files"][0]["holders"][0]["content_key"] == "orders"
     text = file_explanations_text(found)
     assert "orders/data/a.parquet: LIVE" in text
-    assert "held      as data by orders on BRANCH main" in text
+    assert "held      as data by orders on branch main" in text

@@ -128,6 +128,48 @@ def test_when_nessie_can_not_be_asked_nothing_is_deleted(scene: NessieScene) -> 
     assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_FAILED
 
 
+@pytest.mark.parametrize("times", [1, 9], ids=["once", "always"])
+def test_no_references_are_no_sign_that_nothing_changed(scene: NessieScene, times: int) -> None:
+    """An empty list has no head that moved; it is an answer that can't be true."""
+    orders, first, hash_ = _cut_off(scene)
+    marked = scene.mark("1")
+    _branch(scene, hash_)
+    scene.nessie.tamper("/trees$", lambda request, said: {**said, "references": []}, times=times)
+    with pytest.raises(CatalogError, match="lists no branch main"):
+        scene.expire(marked, ask_nessie=True)
+    assert orders.live_files(first) <= scene.files()
+
+
+def test_a_branch_that_one_list_leaves_out_keeps_its_files(scene: NessieScene) -> None:
+    """One list from a replica that is behind: the other one has the branch that brought files back to life."""
+    orders, first, hash_ = _cut_off(scene)
+    marked = scene.mark("1")
+    _branch(scene, hash_)
+
+    def behind(request: object, said: dict[str, Any]) -> dict[str, Any]:
+        return {**said, "references": [r for r in said["references"] if r["name"] == "main"]}
+
+    scene.nessie.tamper("/trees$", behind)
+    scene.expire(marked, ask_nessie=True)
+    assert orders.live_files(first) <= scene.files()
+
+
+def test_a_state_with_two_answers_is_not_believed(scene: NessieScene) -> None:
+    """What a branch at an old commit keeps is told by that commit's contents alone, and a page may be cut short."""
+    _cut_off(scene)
+    other = scene.table("other")
+    other.append("o.parquet")
+    scene.table("later").append("l.parquet")
+    hash_ = scene.nessie.head()
+    other.remove("o.parquet")
+    marked = scene.mark("1")
+    _branch(scene, hash_)
+    scene.nessie.tamper("/entries", lambda request, said: {**said, "entries": said["entries"][:1]})
+    with pytest.raises(CatalogError, match="two answers"):
+        scene.expire(marked, ask_nessie=True)
+    assert other.live_files(other.states[0]) <= scene.files()
+
+
 def test_a_listing_that_fails_half_way_deletes_nothing(
     scene: NessieScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

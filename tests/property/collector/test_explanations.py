@@ -159,7 +159,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedLake]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)  # a hundred examples, of a nightly run, take their time
 @settings(
     max_examples=max(3, settings().max_examples // 20), suppress_health_check=list(HealthCheck)
 )

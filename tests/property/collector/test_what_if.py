@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from lakesweep.collector.lakefs.collect import run_mark
 from lakesweep.collector.lakefs.context import RunContext, open_repository
-from lakesweep.collector.lakefs.fates import Fate, FateMeeting, Fates
 from lakesweep.collector.lakefs.paths import mark_folder
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What, WhatIfRequest
-from lakesweep.collector.lakefs.what_if import PRESENT_RULES, run_what_if
+from lakesweep.collector.lakefs.what_if.fates import Fate, FateMeeting, Fates
+from lakesweep.collector.lakefs.what_if.what_if import PRESENT_RULES, run_what_if
 from lakesweep.collector.run_files import MarkId
 from lakesweep.domain.commits import BranchId
 from lakesweep.domain.rules import RetentionRules

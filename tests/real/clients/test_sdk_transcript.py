@@ -231,7 +231,7 @@ DIFFERENCES = {
     "get by second parent": (
         "error 500",
         "error 404",
-        "A parent that a commit has not (`main^2`)",
+        "A parent that a commit does not have (`main^2`)",
     ),
     "merge base": (
         '{"base_commit_id": "<id 5>", "destination_commit_id": "<id 7>", "source_commit_id": "<id 5>"}',

@@ -72,7 +72,8 @@ def test_the_demo_runs_from_the_wheel(environment: Path, tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr
     assert (
-        "470 reads of what lives, on every branch and at every commit: all answered" in done.stdout
+        "470 reads of live objects, on every branch and at every commit: all answered"
+        in done.stdout
     )
 
 

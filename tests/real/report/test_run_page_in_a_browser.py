@@ -18,12 +18,13 @@ LOOKS: list[tuple[int, Literal["light", "dark"]]] = [(1200, "light"), (400, "dar
 
 
 def test_pages_load_nothing_and_pass_axe(tmp_path: Path) -> None:
-    """A plain run, one whose every name is hostile, and the history; wide and light, narrow and dark."""
+    """A plain run, one whose every name is hostile, an expiry and the history; wide and light, narrow and dark."""
     record, summary = sample_record(), sample_summary()
     runs = [replace(record, run_id=f"g{n}") for n in range(3)]
     pages = {
         "run": run_page(record, summary, sample_what_if()),
         "hostile": run_page(*hostile(record, summary)),
+        "expiry": run_page(replace(record, what="nessie"), summary, sample_what_if()),
         "history": history_page("example-repo", runs),
     }
     with open_browser() as browser:

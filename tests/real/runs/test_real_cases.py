@@ -156,7 +156,7 @@ def test_reuploads_in_a_crowd_of_one_size_are_found_by_pages(
 ) -> None:
     """Pages of the branch's listing, staged entries in between, and names whose order depends on how they are encoded."""
     # It is not canaries who should find them.
-    monkeypatch.setattr("lakesweep.collector.lakefs.canaries._CANARIES", 2)
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 2)
     user = new_user()
     letters = ("a", "z", "é", "\uff5e", "\U0001f600")
     paths = [f"{letter}/{number:03d} %2f+?" for letter in letters for number in range(12)]
@@ -178,6 +178,34 @@ def test_reuploads_in_a_crowd_of_one_size_are_found_by_pages(
     assert record.objects["deleted"] == 5
     assert [user.status(branch, path) for branch, path in again] == [200] * 4
     assert [user.status("dev", f"{letter}/005 staged") for letter in letters] == [200] * 5
+
+
+@pytest.mark.parametrize("e_tag", ["0" * 32, "of-my-own"])
+def test_reuploads_are_found_whatever_made_their_e_tags(
+    new_user: NewUser, open_run: OpenRun, monkeypatch: pytest.MonkeyPatch, e_tag: str
+) -> None:
+    """A server hides a link that has the e_tag committed at its path, though its bytes have another MD5."""
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    user = new_user()
+    context = open_run(user.repository)
+
+    def link(path: str) -> None:
+        address = user.issue_address("main", path)
+        context.store.write(address.split(f"{user.repository}/", 1)[1], b"linked, by a client")
+        user.link("main", path, address, 19, checksum=e_tag)
+
+    link("zz/linked")
+    user.upload("main", "zz/uploaded", "linked, by a client")
+    user.commit("main")
+    link("zz/linked")
+    user.upload("main", "zz/uploaded", "linked, by a client")
+    user.upload("main", "orphan", "of as many letters.")
+    user.delete("main", "orphan")
+    wait_until_old()
+    record = run_gc(open_run(user.repository), AT_ONCE, SweepRequest())
+    assert record.objects["deleted"] == 1
+    assert user.status("main", "zz/linked") == 200
+    assert user.status("main", "zz/uploaded") == 200
 
 
 def test_without_rules_nothing_expires_and_uncommitted_garbage_goes(

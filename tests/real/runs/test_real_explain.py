@@ -10,7 +10,7 @@ import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_mark
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.explain import ExplainRequest, explain
+from lakesweep.collector.lakefs.explain.explain import ExplainRequest, explain
 from lakesweep.collector.lakefs.paths import mark_folder
 from lakesweep.collector.lakefs.request import MarkRequest
 from lakesweep.collector.request import SweepRequest

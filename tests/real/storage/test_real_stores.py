@@ -117,7 +117,7 @@ class TestMinIO(FullContract, RefusalContract, DenialContract):
     def test_copies_between_buckets_are_made_by_the_server(
         self, minio: MinIOServer, store: ObjectStore
     ) -> None:
-        """Another bucket on the same server is no reason to stream."""
+        """Another bucket on the same server is not a reason to stream."""
         target = open_store(Location.parse(minio.make_bucket(_new_name())), _minio_options(minio))
         store.write("a b", b"bytes")
         assert target.backend.copy_from(store.backend, "a b", "c")

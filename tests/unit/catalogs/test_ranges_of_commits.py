@@ -30,7 +30,7 @@ def test_ranges_shared_by_commits_come_once(store):
         one: ["a", "b"],
         two: ["b", "c"],
     }
-    assert {range_id[0] for range_id in distinct_ranges(store, ids)} == {"a", "b", "c"}
+    assert [range_id[:1] for range_id in distinct_ranges(store, ids).ids] == [b"a", b"b", b"c"]
 
 
 def test_a_missing_metarange_is_refused(store):
@@ -52,5 +52,8 @@ def test_a_damaged_metarange_is_refused(store):
 def test_two_promises_for_one_range_are_refused(store):
     """A range has one content, so it has one count."""
     ids = [put(store, range_info("a", 1)), put(store, range_info("a", 2))]
-    with pytest.raises(UnsafeToSweepError, match="says that range"):
+    with pytest.raises(
+        UnsafeToSweepError,
+        match=r"says that range a+ has 1 entries, another says 2|has 2 entries, another says 1",
+    ):
         distinct_ranges(store, ids)

@@ -166,6 +166,21 @@ def test_version_names_what_results_depend_on(capsys: pytest.CaptureFixture[str]
     assert json.loads(capsys.readouterr().out)["pyarrow"]
 
 
+@pytest.mark.parametrize(
+    "group", [[], ["nessie"], ["runs"], ["rules"], ["keys"], ["lake"], ["config"], ["hard-delete"]]
+)
+def test_each_command_is_summed_up_in_a_whole_sentence(
+    group: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal of 80 columns, the list of commands cuts nothing off."""
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run([*group, "--help"]) == 0
+    listed = capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0]
+    summaries = [line.split(maxsplit=1)[1] for line in listed.splitlines()]
+    assert summaries
+    assert [text for text in summaries if not text.endswith(".") or text.endswith("...")] == []
+
+
 @pytest.mark.parametrize("words", [["version"], ["config", "show"], ["--help"]])
 def test_a_reader_who_leaves_early_is_no_bug_of_ours(words: list[str]) -> None:
     """`lakesweep … | head` ends as any filter does, in silence."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector import listing as listing_module
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA, ListedNamespace
 from lakesweep.collector.listing import Listing, Piece, list_objects
 from lakesweep.collector.nessie.listing import (
@@ -24,12 +26,12 @@ from lakesweep.collector.nessie.listing import (
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.target import Target
-from lakesweep.domain.addresses import ProtectedReason
+from lakesweep.domain.addresses import CANDIDATE_PATTERN, ProtectedReason
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.storage import StorageOptions
+from lakesweep.storage import StorageOptions, memory
 from lakesweep_testing.inprocess import InProcessEngine
 
 SLICE = "data/gcoca17haabs73f2gtq0/"
@@ -135,3 +137,41 @@ def test_a_listing_that_does_not_add_up_is_refused(
     with pytest.raises(UnsafeToSweepError, match=said) as refused:
         listed(target, ChangingEngine(change))
     assert refused.value.kind == "not-conserved"
+
+
+@pytest.mark.parametrize("form", ["{:020d}", "{:032x}", "{0:08b}-{0}"])
+def test_a_large_piece_is_cut_and_every_object_listed_once(
+    target: Target, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Below one prefix, and directly at the root between folders: the pages of a listing are not one after the other."""
+    monkeypatch.setattr(memory, "_BATCH_ROWS", 7)
+    monkeypatch.setattr(listing_module, "_MOST_AT_ONCE", 20)
+    below = [f"{SLICE}{form.format(number)}" for number in range(300)]
+    direct = [f"{number:032x}" for number in range(0, 3_000_000_000, 10_000_001)]
+    filled(target, [*below, *direct, "data/other/x", "a/b", "README"])
+    engine = Rounds()
+    listing = listed(target, engine)
+    assert (
+        listing.listed.objects == len(below) + len(direct) + 2
+    )  # not what lies in folders at the root
+    names = sorted(name for part in listing.parts for name in part_names(target, part.key))
+    assert names == sorted([*direct, *(k for k in below if re.fullmatch(CANDIDATE_PATTERN, k))])
+    assert len(engine.rounds) > 1
+    assert len(engine.rounds[1]) > 10
+
+
+class Rounds(InProcessEngine):
+    """Notes the pieces of every round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds: list[list[str]] = []
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        self.rounds.append([str(piece) for piece in scatter.items])
+        return super().collect(scatter)
+
+
+def part_names(target: Target, key: str) -> list[str]:
+    batches = read_part(target.open().read(key), CANDIDATE_SCHEMA, key)
+    return [name for batch in batches for name in batch.column(0).to_pylist()]

@@ -62,6 +62,12 @@ class FolderCatalog:
         if self.server_is_off_by:
             yield ClockReading(store_time, "a server", store_time + self.server_is_off_by)
 
+    def put_up_fence(self, until: datetime) -> None:
+        """There is none."""
+
+    def lift_fence(self) -> None:
+        """There is none."""
+
     def look_again(self, before: Sequence[Part] | None) -> Authorised:
         self.looks += 1
         parts = [part for part in before or self.parts if part not in self.revived]

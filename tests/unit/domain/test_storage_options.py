@@ -106,7 +106,7 @@ def test_wrong_values_are_errors(name: str, value: str, words: str) -> None:
 )
 def test_an_endpoint_that_is_no_address_is_refused(name: str, endpoint: str) -> None:
     """In words, before anything is sent; obstore would end with a panic."""
-    with pytest.raises(ConfigError, match=r"is no address: .* nothing was touched"):
+    with pytest.raises(ConfigError, match=r"is not an address: .* nothing was touched"):
         StorageOptions().with_values({name: endpoint})
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 import pytest
 
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.errors import MissingError, PreconditionFailedError
+from lakesweep.lake.kv.interface import Change, Held
 from lakesweep_testing.lakes import LakeRepo
 
 
@@ -213,17 +214,17 @@ def test_copy_paused_between_tracking_and_staging_loses_nothing(
     repo = LakeRepo().create()
     address = repo.put("m", b"x")
     context = repo.lake.copying._staging._context
-    real_set = context.kv.set
+    real_change = context.kv.change_all
     live: list[set[str]] = []
 
-    def slow_set(partition: str, key: bytes, value: bytes) -> None:
-        if key == b"a":
-            monkeypatch.setattr(context.kv, "set", real_set)
+    def slow_change(changes: Sequence[Change], held: Sequence[Held]) -> bool:
+        if any(change.key == b"a" for change in changes):
+            monkeypatch.setattr(context.kv, "change_all", real_change)
             repo.lake.objects.delete(repo.record, "main", "m")
             live.append(set(repo.uncommitted()) | repo.committed())
-        real_set(partition, key, value)
+        return real_change(changes, held)
 
-    monkeypatch.setattr(context.kv, "set", slow_set)
+    monkeypatch.setattr(context.kv, "change_all", slow_change)
     repo.lake.copying.copy(repo.record, "main", "a", "m")
     assert repo.read("a") == b"x"
     assert live == [{address}]

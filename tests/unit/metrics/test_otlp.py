@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,13 +15,14 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from lakesweep.metrics.otlp import wants_otlp
+from lakesweep.metrics.otlp import SECONDS, wants_otlp
 from lakesweep.metrics.outcome import RunOutcome
 from lakesweep.metrics.telling import tell_outcome
 from lakesweep.metrics.values import METRICS
 
 MakeOutcome = Callable[..., RunOutcome]
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+TIMEOUT = "OTEL_EXPORTER_OTLP_TIMEOUT"
 
 
 class Collector:
@@ -103,17 +105,54 @@ def test_every_metric_arrives_with_its_labels(
     assert metrics["lakesweep_object_bytes"].unit == "By"
 
 
-def test_a_collector_that_is_not_there_is_a_warning_at_most(
+def test_a_collector_that_is_not_there_is_one_line_of_warning(
     make_outcome: MakeOutcome, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The run has ended as it did."""
+    """On a port where nobody listens; OpenTelemetry's own lines are inside it. The run has ended as it did."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        env = {ENDPOINT: f"http://127.0.0.1:{nobody.getsockname()[1]}", TIMEOUT: "0.2"}
+    for name, text in env.items():
+        monkeypatch.setenv(name, text)
+    tell_outcome(make_outcome(), None, env)
+    (said,) = caplog.messages
+    assert "the trace and the metrics did not arrive" in said
+    assert "Failed to export spans batch" in said
 
-    def fail(*_: object) -> None:
-        raise RuntimeError("no way")
 
-    monkeypatch.setattr("lakesweep.metrics.otlp._export_spans", fail)
-    tell_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9"})
-    assert "Nothing was sent to the OTLP collector: no way" in caplog.text
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({}, [SECONDS, SECONDS]),
+        ({TIMEOUT: "20"}, [None, None]),
+        ({"OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "20"}, [SECONDS, None]),
+    ],
+)
+def test_sending_may_take_a_few_seconds(
+    variables: dict[str, str],
+    expected: list[float | None],
+    make_outcome: MakeOutcome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A silent collector would hold up the end of every run; OpenTelemetry's own variables count before ours."""
+    passed = []
+
+    class Silent:
+        def __init__(self, timeout: float | None) -> None:
+            passed.append(timeout)
+
+        def export(self, data: object) -> None:
+            """Like a collector that does not answer."""
+
+        def shutdown(self) -> None:
+            pass
+
+    package = "opentelemetry.exporter.otlp.proto.http"
+    monkeypatch.setattr(f"{package}.trace_exporter.OTLPSpanExporter", Silent)
+    monkeypatch.setattr(f"{package}.metric_exporter.OTLPMetricExporter", Silent)
+    tell_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9", **variables})
+    assert passed == expected
+    assert SECONDS <= 5
 
 
 def test_a_missing_extra_is_said_once(

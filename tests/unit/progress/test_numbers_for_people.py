@@ -26,5 +26,5 @@ def test_times_for_people(seconds: float, text: str) -> None:
 def test_one_thing_is_not_many() -> None:
     """1 object, 1 canary."""
     assert human_count(1, "objects") == "1 object"
-    assert human_count(1, "canaries") == "1 canary"
+    assert human_count(1, "branches") == "1 branch"
     assert human_count(1200, "objects") == "1,200 objects"

@@ -35,7 +35,7 @@ def marked() -> RunRecord:
         mark="s3://lake/example-repo/_lakefs/retention/gc/addresses/mark_id=may/",
         phases=(Phase("list", 1.0, 1200),),
         protected={"foreign file at the root of the namespace": [f"f{n}" for n in range(7)]},
-        notes=("a clean run, because no earlier run was swept to its end",),
+        notes=("everything was listed (a clean run), because no earlier run was swept to its end",),
     ).counted(
         {
             "listed": 1200,
@@ -56,12 +56,35 @@ def test_a_mark_says_what_is_garbage_and_how_to_sweep_it(marked: RunRecord) -> N
     assert lines["listed"].split()[1:4] == ["1,200", "5.0", "GiB"]
     assert lines["garbage"].split()[1] == "93"
     assert "young" not in lines
-    assert "retention   14 days, main 21" in text
+    assert "retention   14 days, main 21 days" in text
     assert "cut-off     2026-05-01T12:00:00Z" in text
     assert "lakesweep sweep example-repo --mark-id may" in text
     assert "… and 2 more" in text
-    assert "note: a clean run" in text
+    assert "note: everything was listed (a clean run)" in text
     assert "deleted" not in lines
+
+
+@pytest.mark.parametrize(
+    ("what", "flow", "said"),
+    [
+        ("all", "clean", "committed and uncommitted data; everything was listed (a clean run)"),
+        (
+            "uncommitted",
+            "optimized",
+            "uncommitted data; only what may have changed was listed (an optimized run)",
+        ),
+        ("committed", "clean", "committed data"),
+        ("all", "auto", "committed and uncommitted data"),
+        ("all", BACKUP, None),
+    ],
+)
+def test_what_was_collected_is_said_in_words(
+    what: str, flow: str, said: str | None, marked: RunRecord
+) -> None:
+    """The record's own words for it are for programs."""
+    lines = run_text(replace(marked, what=what, flow=flow)).splitlines()
+    found = next((line for line in lines if line.startswith("collected ")), None)
+    assert found == (f"collected   {said}" if said else None)
 
 
 def test_a_sweep_accounts_for_the_whole_plan(marked: RunRecord) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.engine.process_tree import VARIABLE
 from lakesweep.errors import ConfigError
 from lakesweep.secrets import SecretMask
 from lakesweep.settings.load import load_settings
@@ -79,7 +80,7 @@ def test_without_a_server_the_message_says_what_is_missing_and_where_it_could_be
     """Only the missing parts are named."""
     settings = load(env={"LAKECTL_SERVER_ENDPOINT_URL": "http://x"})
     with pytest.raises(
-        ConfigError, match=r"no access key id, secret access key\. .*lakectl config"
+        ConfigError, match=r"Missing: access key id, secret access key\. .*lakectl config"
     ):
         settings.server.access()
 
@@ -103,7 +104,7 @@ def test_a_broken_lakectl_file_is_left_out_with_a_word(tmp_path: Path) -> None:
     (tmp_path / ".lakectl.yaml").write_text("credentials: [hush-hush-secret\n")
     settings = load(home=tmp_path)
     assert len(settings.warnings) == 1
-    assert "no YAML" in settings.warnings[0]
+    assert "not YAML" in settings.warnings[0]
     assert "hush-hush-secret" not in settings.warnings[0]
 
 
@@ -128,10 +129,10 @@ def test_a_config_file_speaks_toml_with_the_flags_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('min-ago = "3d"\n', "'min-ago' is no setting of lakesweep. Did you mean min-age"),
-        ("min-age = \n", "is no TOML"),
+        ('min-ago = "3d"\n', "'min-ago' is not a setting of lakesweep. Did you mean min-age"),
+        ("min-age = \n", "is not TOML"),
         ('min-age = "three days"\n', "min-age: 'three days' is not a duration"),
-        ("do-sweep = false\n", "'do-sweep' is no setting"),
+        ("do-sweep = false\n", "'do-sweep' is not a setting"),
     ],
 )
 def test_a_wrong_config_file_is_an_error_that_names_it(
@@ -165,8 +166,13 @@ def test_an_unknown_variable_of_ours_is_worth_a_warning() -> None:
     """A misspelt variable would otherwise silently be the default."""
     settings = load(env={"LAKESWEEP_MIN_AEG": "3d", "LAKESWEEP_CACHE": "/c"})
     assert settings.warnings == (
-        "LAKESWEEP_MIN_AEG is no setting of lakesweep. Did you mean LAKESWEEP_MIN_AGE?",
+        "LAKESWEEP_MIN_AEG is not a setting of lakesweep. Did you mean LAKESWEEP_MIN_AGE?",
     )
+
+
+def test_a_command_that_lakesweep_starts_is_not_warned_of_what_it_inherits() -> None:
+    """Processes that a run starts carry a variable of ours, and some of them are commands."""
+    assert load(env={VARIABLE: "mark-of-the-parent"}).warnings == ()
 
 
 def test_every_setting_is_shown_with_a_source() -> None:

@@ -50,7 +50,14 @@ OURS = {
     "--collect-dropped",
     "--dropped-grace",
     *("--keep-state-at-cutoff", "--keep-all-snapshots", "--grace", "--give-up", "--no-reverify"),
-    *("--max-delete-share", "--confirm", "--work-location", "--catalog-moved", "--price"),
+    *(
+        "--max-delete-share",
+        "--confirm",
+        "--work-location",
+        "--catalog-moved",
+        "--price",
+        "--no-save",
+    ),
 }
 
 

@@ -90,7 +90,7 @@ def test_a_root_behind_a_link_works(tmp_path: Path) -> None:
 
 
 def test_strange_file_names_are_listed_and_odd(store: ObjectStore, root: Path) -> None:
-    """Control characters and bytes that are no text stop nothing and can't be deleted."""
+    """Control characters and bytes that are not text stop nothing and can't be deleted."""
     for name in (b"new\nline", b"bad\xff", b"plain"):
         Path(os.fsdecode(os.fsencode(root) + b"/" + name)).write_bytes(b"x")
     folder = os.fsdecode(os.fsencode(root) + b"/dir\xfe")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -27,10 +28,17 @@ def make_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_site_is_built_and_asks_nobody_for_anything(
     make_site: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every page of the index is in the menu; no script, style or picture comes from elsewhere."""
+    """Every page of the index is in the menu; no script, style or picture comes from elsewhere; drawings are described in words."""
     assert make_site.main() == 0, capsys.readouterr().err
     page = (tmp_path / "site" / "docs" / "tutorial.html").read_text("utf-8")
     assert "The safety rules, drawn" in page
+    drawings = re.findall(
+        "<img [^>]*>", (tmp_path / "site/docs/explanation/safety-rules.html").read_text()
+    )
+    assert len(drawings) == 3
+    assert all(re.search('alt="[^"]{20,}"', drawing) for drawing in drawings), (
+        "for who can't see it"
+    )
     for tag in ('<script src="http', 'rel="stylesheet" href="http', '<img src="http'):
         assert tag not in page
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +93,83 @@ def test_only_a_failed_test_counts_as_noticed(
     assert tool.main([], tree) == status
     assert said in capsys.readouterr().out
     assert (tree / "src" / "ages.py").read_text() == "def is_old(age):\n    return age > 3\n"
+
+
+@pytest.mark.slow
+def test_a_caught_mistake_is_tried_again_only_when_something_of_it_changed(
+    tool: ModuleType,
+    tree: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The page and the numbers tell of kept outcomes too; two at once each have a copy."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    list_mistake(tree, "age > 3", "age >= 3", "test_edge")
+    ages = tree / "tests" / "mutations" / "ages.toml"
+    (ages.parent / "newer.toml").write_text(
+        ages.read_text().replace("three counts", "nothing counts").replace(">= 3", "> 9 | 9")
+    )
+    page, numbers = tree / "page.md", tree / "numbers.json"
+    options = ["--jobs", "2", "--only-changed", "--page", str(page), "--json", str(numbers)]
+
+    assert tool.main(options, tree) == 1  # test_edge passes with `age > 9 | 9`
+    assert json.loads(numbers.read_text()).items() >= {"entries": 2, "caught": 1}.items()
+    assert "| three counts as old | `src/ages.py` | `tests/test_ages.py::test_edge` |" in (
+        page.read_text()
+    )
+    assert "| nothing counts as old | `src/ages.py` | **SURVIVED** |" in page.read_text()
+    capsys.readouterr()
+
+    monkeypatch.setattr(tool, "try_all", None)
+    assert tool.main(["--kept", "--page", str(page), "--json", str(numbers)], tree) == 1
+    assert "| nothing counts as old | `src/ages.py` | `tests/test_ages.py::test_edge` † |" in (
+        page.read_text()
+    )
+    assert json.loads(numbers.read_text())["not_tried"] == 1
+    monkeypatch.undo()
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    capsys.readouterr()
+
+    (ages.parent / "newer.toml").write_text("")
+    monkeypatch.setattr(tool, "try_mistake", None)  # calling it would fail
+    assert tool.main(options, tree) == 0
+    assert capsys.readouterr().out == "1 mistakes: 1 caught (1 of them before), 0 not\n"
+    numbers_now = json.loads(numbers.read_text())
+    assert numbers_now.pop("seconds") > 0
+    assert numbers_now == {"entries": 1, "caught": 1, "survived": 0, "not_tried": 0}
+
+    for changed in ("src/ages.py", "tests/test_ages.py"):
+        right = (tree / changed).read_text()
+        (tree / changed).write_text(f"{right}# changed\n")
+        with pytest.raises(TypeError):
+            tool.main(options, tree)
+        (tree / changed).write_text(right)
+    assert tool.main(options, tree) == 0
+
+
+def test_what_nobody_noticed_is_tried_again(tool: ModuleType, tree: Path) -> None:
+    """Only what was caught is kept: a survivor may be noticed by a test whose helper was mended."""
+    list_mistake(tree, "age > 3", "age >= 3", "test_nothing")
+    (mistake,) = tool.read_mistakes(tree)
+    kept = tool.KeptOutcomes(tree)
+    for verdict in (tool.SURVIVED, tool.STALE, tool.BROKEN):
+        kept.keep(tool.Outcome(mistake, verdict, "", "", 0.1), mistake.key(tree))
+        assert kept.caught([mistake]) == {}
+    (tree / tool.KEPT_OUTCOMES).write_text('\n{"key": "a line that was cut')
+    caught = tool.Outcome(mistake, tool.CAUGHT, "", "tests/test_ages.py::test_nothing", 0.1)
+    kept.keep(caught, mistake.key(tree))
+    assert list(kept.caught([mistake])) == [mistake]
+
+
+def test_names_of_failed_tests_come_from_the_summary(tool: ModuleType) -> None:
+    """A line of a log begins like one of the summary."""
+    said = (
+        "ERROR    lakesweep.logs:logs.py:3 went wrong\n"
+        "=== short test summary info ===\n"
+        "FAILED tests/test_a.py::test_b[two words] - AssertionError\n"
+        "ERROR tests/test_c.py\n"
+    )
+    assert tool._failed_in(said) == ["tests/test_a.py::test_b[two words]", "tests/test_c.py"]
 
 
 def test_mistakes_are_chosen_by_list_and_by_words(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lakesweep.errors import ConfigError
 from lakesweep.lake.server import LakeServer
-from lakesweep.web.commands import MOST_KEPT, Command, Commands
+from lakesweep.web.commands import MOST_KEPT, Command, Commands, launch_process
 from lakesweep_testing.web_site import local_caller
 
 WAITS = """
@@ -46,12 +49,55 @@ def test_a_command_outlives_the_server_that_started_it(tmp_path: Path) -> None:
     command = _command(folder)
     assert command.is_running
     end.touch()
-    deadline = time.monotonic() + 30
-    while command.is_running and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not command.is_running
+    _wait_until(lambda: not command.is_running)
     assert command.log == "began\n"
     assert command.record is None
+
+
+STOPS = """
+import sys, time
+def main():
+    print("began", file=sys.stderr, flush=True)
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        print(*sys.argv[1:], "stopped", file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+def test_a_command_is_stopped_as_ctrl_c_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a shell had the server, and so its commands, ignore that signal."""
+    program, folder = tmp_path / "lakesweep" / "cli", tmp_path / "command"
+    for made in (program, folder):
+        made.mkdir(parents=True)
+    (program.parent / "__init__.py").touch()
+    (program / "main.py").write_text(STOPS)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        launch_process(["mark", "--", "garden"], {"PYTHONPATH": str(tmp_path)}, folder)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    command = _command(folder)
+    _wait_until(lambda: command.log == "began\n")
+    command.stop("you")
+    _wait_until(lambda: not command.is_running)
+    assert command.log == "began\nmark -- garden stopped\n"
+    assert command.stopped_by == "you"
+    # The system may give its number to any process now.
+    (folder / "process").write_text(str(os.getpid()))
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent to another process"))
+    with pytest.raises(ConfigError, match="not running any more"):
+        command.stop("you")
+
+
+def _wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert is_so()
 
 
 def test_old_commands_leave(server: LakeServer, tmp_path: Path) -> None:

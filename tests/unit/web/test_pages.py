@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +29,8 @@ from lakesweep.formats import tables
 from lakesweep.lake.server import LakeServer
 from lakesweep.secrets import known_secrets
 from lakesweep.storage import ObjectStore
+from lakesweep.web.callers import Caller
+from lakesweep.web.commands import Command
 from lakesweep.web.reading import opened_repository
 from lakesweep_testing.commands import Repository
 from lakesweep_testing.web_site import Browser, Pages, browse, local_caller
@@ -166,6 +171,85 @@ def test_a_question_is_answered_by_its_command(pages: Pages, repository: Reposit
     ]
 
 
+@pytest.fixture
+def running(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """A sweep that runs for as long as the test, in this process; signals to it are only noted."""
+    monkeypatch.setattr(pages.site.commands, "_launch", lambda *_: None)
+    command = pages.site.commands.start(local_caller_of(pages), "garden", ("sweep", "--", "garden"))
+    (command.folder / "process").write_text(str(os.getpid()))
+    with (command.folder / "lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield command
+
+
+def local_caller_of(pages: Pages) -> Caller:
+    """The one user of these pages."""
+    found = pages.site.accounts.find("local")
+    assert found is not None
+    return found
+
+
+def test_a_running_command_is_stopped_once_that_is_confirmed(
+    pages: Pages, running: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the signal of Ctrl-C, and by whoever could have started it."""
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "kill", lambda *call: sent.append(call))
+    browser, path = pages.browser(), f"/r/garden/started/{running.id}"
+    assert "Yes, stop this sweep" in browser.text(path)
+    assert browser.post(f"{path}/stop", {}).status_code == 400
+    assert browser.post(f"{path}/stop", {"confirmed": "1", "form_token": "x"}).status_code == 403
+    assert sent == []
+    assert browser.post(f"{path}/stop", {"confirmed": "1"}).status_code == 303
+    assert sent == [(os.getpid(), signal.SIGINT)]
+    assert "you asked it to stop" in browser.text(path)
+
+
+def test_who_may_not_sweep_may_not_stop_a_sweep(
+    server: LakeServer, running: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is the form for it shown."""
+    monkeypatch.setattr(os, "kill", lambda *_: pytest.fail("a signal was sent"))
+    browser = browse(local_caller(server, may_sweep=False), running.folder.parent).browser()
+    path = f"/r/garden/started/{running.id}"
+    assert "Yes, stop this sweep" not in browser.text(path)
+    assert browser.post(f"{path}/stop", {"confirmed": "1"}).status_code == 403
+
+
+def test_a_command_that_has_ended_is_not_stopped(pages: Pages, repository: Repository) -> None:
+    """Its number may be another process's by now."""
+    browser = pages.browser()
+    asked = browser.post("/r/garden/explain", {"object": repository.live})
+    path = asked.headers["location"]
+    assert "Yes, stop" not in browser.text(path)
+    answer = browser.post(f"{path}/stop", {"confirmed": "1"})
+    assert answer.status_code == 400
+    assert "Nothing was stopped" in answer.text
+
+
+def test_a_backup_goes_where_the_form_says(
+    server: LakeServer, store: ObjectStore, pages: Pages, tmp_path: Path
+) -> None:
+    """Of a mark that is there, and for those who may have data copied with the rights of the server."""
+    write_run(store, "copied", RunStatus.MARKED, ["data/a"])
+    browser = pages.browser()
+    fields = {"mark_id": "copied", "to": f"file://{tmp_path}/copies"}
+    assert "copied of " in browser.text("/r/garden/backups")
+    assert browser.post("/r/garden/backups", {**fields, "to": " "}).status_code == 400
+    assert browser.post("/r/garden/backups", {**fields, "mark_id": "none"}).status_code == 404
+    assert pages.site.commands.of("garden") == []
+    assert browser.post("/r/garden/backups", fields).status_code == 303
+    asked = ("--mark-id", "copied", f"--to=file://{tmp_path}/copies", "--output", "json")
+    assert [c.words for c in pages.site.commands.of("garden")] == [
+        ("backup", *asked, "--", "garden")
+    ]
+    limited = browse(local_caller(server, may_sweep=False), tmp_path / "limited").browser()
+    assert "Start a backup" not in limited.text("/r/garden/backups")
+    refused = limited.post("/r/garden/backups", fields)
+    assert refused.status_code == 403
+    assert "may not have data copied elsewhere" in refused.text
+
+
 def test_a_report_stands_alone_under_its_own_policy(store: ObjectStore, browser: Browser) -> None:
     """No script, no frame; its style is allowed by what is in it."""
     write_run(store, "reported", RunStatus.MARKED, [HOSTILE])
@@ -237,7 +321,7 @@ def test_a_sweep_that_left_something_is_gone_on_with(
     plan = write_run(store, "left", RunStatus.PARTLY_SWEPT, ["data/a"])
     record = json.loads(store.read(RunFolder(plan.run_id).record))
     store.write(RunFolder(plan.run_id).record, json.dumps(record | {"backup_to": ""}).encode())
-    assert "Go on with the sweep" in browser.text("/r/garden/runs/left")
+    assert "Continue the sweep" in browser.text("/r/garden/runs/left")
     assert browser.post("/r/garden/runs/left/resume", {"plan_id": "x"}).status_code == 400
     assert browser.post("/r/garden/runs/left/sweep", {"plan_id": plan.id}).status_code == 400
     assert started == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 from lakesweep.lake.server import LakeServer
 from lakesweep_testing.commands import Repository
@@ -28,7 +29,7 @@ def marked_run(browser: Browser, repo: str) -> tuple[str, str]:
 
 
 def test_a_mark_is_browsed_refused_and_swept(
-    make_repository: Callable[[str], Repository], pages: Pages
+    make_repository: Callable[[str], Repository], pages: Pages, tmp_path: Path
 ) -> None:
     """The wrong id deletes nothing, the right one what the plan names. No guard is lowered on the way."""
     browser = pages.browser()
@@ -51,6 +52,11 @@ def test_a_mark_is_browsed_refused_and_swept(
     assert "marked" in tried
     assert repo.has(repo.expired)
 
+    to = {"mark_id": run.rpartition("/")[2], "to": f"file://{tmp_path}/copies"}
+    assert "copied" in started(browser, "/r/story/backups", to)
+    assert (tmp_path / "copies" / repo.expired).exists()
+    assert repo.has(repo.expired)
+
     swept = started(browser, f"{run}/sweep", {"plan_id": plan_id})
     assert "swept" in swept
     assert "re-verify" in swept
@@ -63,6 +69,7 @@ def test_a_mark_is_browsed_refused_and_swept(
     mark_id, asked = run.rpartition("/")[2], ("--output", "json", "--", "story")
     assert [command.words for command in pages.site.commands.of("story")] == [
         ("sweep", "--mark-id", mark_id, *asked),
+        ("backup", "--mark-id", mark_id, f"--to={to['to']}", *asked),
         ("sweep", "--dry-run", "--mark-id", mark_id, *asked),
         ("mark", "--what", "all", "--run", "auto", *asked),
     ]

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 import httpx
 from pydantic import BaseModel
 
+from lakesweep.catalogs.lakefs.embedded_calls import EmbeddedLakeCalls
 from lakesweep.catalogs.lakefs.transport import (
     Params,
     Timeouts,
@@ -60,7 +61,7 @@ _PAGE = 1000
 _ADDRESSES_AT_ONCE = 100  # in one URL
 
 
-class LakeFSClient:
+class LakeFSClient(EmbeddedLakeCalls):
     """Calls to one server. Thread-safe. Questions are retried, calls that do something never are."""
 
     def __init__(
@@ -123,7 +124,7 @@ class LakeFSClient:
         if storage is None:
             raise CatalogError(
                 f"reading the server's configuration: {self.url} names no store with the id {storage_id!r}, so it "
-                "can't be told where the repository lies.",
+                "is not known where the repository lies.",
                 kind="catalog-nonsense",
             )
         lakesweep = config.lakesweep
@@ -343,7 +344,8 @@ class LakeFSClient:
         bodies = _json_bodies(response.text)
         if len(bodies) < 2:
             raise CatalogError(
-                f"{operation}: {self.url} answered 400. It was given up.", kind="http-400"
+                f"{operation}: {self.url} answered 400. lakesweep stopped trying.",
+                kind="http-400",
             )
         return parse_answer(operation, PrepareCommitsWire, json.dumps(bodies[-1]))
 
@@ -358,11 +360,6 @@ class LakeFSClient:
         return parse_answer(operation, PrepareUncommittedWire, response.content)
 
     # -- asking
-
-    def _ask(
-        self, operation: str, model: type[Wire], path: list[str], params: Params | None = None
-    ) -> Wire:
-        return parse_answer(operation, model, self._http.get(operation, path, params).content)
 
     def _items(
         self,
@@ -385,8 +382,8 @@ class LakeFSClient:
             after = page.pagination.next_offset
             if not after or after in asked:
                 raise CatalogError(
-                    f"{operation}: the server says there is more, but its next page is one we had. The list is not "
-                    "complete, so nothing was concluded from it.",
+                    f"{operation}: the server says there is more, but its next page is one that was read before. The list is not "
+                    "complete, so it was not used.",
                     kind="catalog-nonsense",
                 )
 

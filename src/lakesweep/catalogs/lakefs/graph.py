@@ -93,7 +93,7 @@ def read_commit_graph(
     named += [tag.commit_id for tag in refs.tags] + [move.commit_id for move in moves]
     graph = _with_commits_made_since(client, repository, refs.graph, named)
     logger.info(
-        "repo#%s refs from %s: %d commits, %d branches, %d tags, %d head moves",
+        "repo#%s refs read from %s; commits: %d, branches: %d, tags: %d, moves of heads: %d",
         repository,
         refs.source,
         len(graph),

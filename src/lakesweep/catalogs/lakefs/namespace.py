@@ -98,7 +98,7 @@ class AddressNormaliser:
                 found.append(relative)
         if not understood:
             raise UnsafeToSweepError(
-                f"The address {address.partition('?')[0]!r} is in an entry of the repository, and it can't be told "
+                f"The address {address.partition('?')[0]!r} is in an entry of the repository, and it is not known "
                 "whether it lies in the storage namespace. Nothing was deleted. Remove or re-import that entry.",
                 kind="address-not-understood",
             ) from failure

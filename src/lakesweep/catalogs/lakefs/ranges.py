@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TypeVar
+
+import numpy as np
 
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
-from lakesweep.formats.metaranges import RangeInfo, read_metarange
+from lakesweep.formats.metaranges import RangeCounts, RangeInfo, read_metarange, read_range_counts
 from lakesweep.formats.sstable import open_table
 from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("add_ranges", "committed_key", "distinct_ranges", "every_other_range", "ranges_of_commits"),
+    *("add_ranges", "committed_key", "distinct_ranges", "every_other_range", "merge_counts"),
+    "ranges_of_commits",
 ]
+
+_Read = TypeVar("_Read")
+# Commits share most of their ranges: so many lines are brought together before more are read.
+_MOST_LINES = 1_000_000
 
 
 def committed_key(object_id: str) -> str:
@@ -31,13 +39,54 @@ def ranges_of_commits(
     Raises:
         UnsafeToSweepError: a metarange is missing or damaged; its commit's objects are not known.
     """
+    return _read_metaranges(store, meta_range_ids, read_metarange)
+
+
+def distinct_ranges(store: ObjectStore, meta_range_ids: Iterable[MetaRangeId]) -> RangeCounts:
+    """Every range that the metaranges name, once, in the order of their ids. Raises as `ranges_of_commits`, `merge_counts`."""
+    parts: list[RangeCounts] = []
+    lines = 0
+    for _, part in _read_metaranges(store, meta_range_ids, read_range_counts):
+        parts.append(part)
+        lines += len(part.counts)
+        if lines > _MOST_LINES:
+            parts = [merge_counts(parts)]
+            lines = len(parts[0].counts)
+    return merge_counts(parts)
+
+
+def merge_counts(parts: Iterable[RangeCounts]) -> RangeCounts:
+    """Every range of the parts, once, in the order of their ids.
+
+    Raises:
+        UnsafeToSweepError: two parts promise different counts for one range.
+    """
+    none = RangeCounts(np.empty(0, "S64"), np.empty(0, np.int64))
+    listed = [none, *parts]
+    ids = np.concatenate([part.ids for part in listed])
+    counts = np.concatenate([part.counts for part in listed])
+    distinct, first, place = np.unique(ids, return_index=True, return_inverse=True)
+    differs = np.flatnonzero(counts != counts[first][place])
+    if len(differs):
+        range_id, others = ids[differs[0]].decode(), counts[differs[0]]
+        raise UnsafeToSweepError(
+            f"One metarange says that range {range_id} has {counts[first][place][differs[0]]} entries, another says "
+            f"{others}. Nothing was deleted. One of these files is damaged.",
+            kind="range-counts-differ",
+        )
+    return RangeCounts(distinct, counts[first])
+
+
+def _read_metaranges(
+    store: ObjectStore, meta_range_ids: Iterable[MetaRangeId], read: Callable[[bytes], _Read]
+) -> Iterator[tuple[MetaRangeId, _Read]]:
     wanted = {committed_key(i): i for i in meta_range_ids if i}
-    read = 0
+    came = 0
     try:
         for key, data in store.read_many(list(wanted)):
-            read += 1
+            came += 1
             with named_damage(key):
-                ranges = read_metarange(data)
+                ranges = read(data)
             yield wanted[key], ranges
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
@@ -45,21 +94,11 @@ def ranges_of_commits(
             "before collecting.",
             kind="metarange-missing",
         ) from missing
-    if read != len(wanted):
+    if came != len(wanted):
         raise UnsafeToSweepError(
-            f"{len(wanted)} metaranges were asked for and {read} came. Nothing was deleted. Run again.",
+            f"{len(wanted)} metaranges were asked for and {came} came. Nothing was deleted. Run again.",
             kind="metarange-missing",
         )
-
-
-def distinct_ranges(
-    store: ObjectStore, meta_range_ids: Iterable[MetaRangeId]
-) -> dict[RangeId, RangeInfo]:
-    """Every range that the metaranges name, once. Two metaranges that promise different counts for one range are refused."""
-    ranges: dict[RangeId, RangeInfo] = {}
-    for meta_range_id, infos in ranges_of_commits(store, meta_range_ids):
-        add_ranges(ranges, meta_range_id, infos)
-    return ranges
 
 
 def add_ranges(

@@ -15,7 +15,7 @@ from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.lakefs.rights import Right, needed_right
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
-__all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer"]
+__all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer", "query_values"]
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ class Transport:
         return self._client.request(
             method,
             url,
-            params=None if params is None else {k: _query(v) for k, v in params.items()},
+            params=query_values(params),
             json=body,
             headers=headers,
             timeout=timeout,
@@ -158,8 +158,8 @@ class Transport:
     def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
-            f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). The call's outcome "
-            "is not known and it was given up. Check the endpoint, or give the server more time.",
+            f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). What became "
+            "of the call is not known, and lakesweep stopped trying. Check the endpoint, or give the server more time.",
             kind="catalog-unreachable",
         )
 
@@ -186,7 +186,7 @@ class Transport:
         if status == 404:
             raise CatalogNotFoundError(said)
         # The status is the kind, for callers that know what it means to them.
-        raise CatalogError(f"{said} It was given up.", kind=f"http-{status}")
+        raise CatalogError(f"{said} lakesweep stopped trying.", kind=f"http-{status}")
 
 
 def _what_to_allow(said: str, right: Right | None) -> str:
@@ -202,6 +202,11 @@ def _what_to_allow(said: str, right: Right | None) -> str:
     return f"{check}. If they are as they should be, the right that is missing is {needed}"
 
 
+def query_values(params: Params | None) -> dict[str, str | list[str]] | None:
+    """Parameters as they stand in a URL; None for none."""
+    return None if params is None else {name: _query(value) for name, value in params.items()}
+
+
 def _query(value: str | int | bool | Sequence[str]) -> str | list[str]:
     if isinstance(value, str | int):
         return str(value).lower() if isinstance(value, bool) else str(value)
@@ -214,7 +219,7 @@ def parse_answer(operation: str, model: type[Wire], text: str | bytes) -> Wire:
         return model.model_validate_json(text)
     except ValidationError as error:
         raise CatalogError(
-            f"{operation}: the server's answer is not what it should be ({problems_of(error)}). Nothing was concluded from it. "
+            f"{operation}: the server's answer is not what it should be ({problems_of(error)}). It was not used. "
             "Check that the endpoint is a lakeFS server, and its version.",
             kind="catalog-nonsense",
         ) from error

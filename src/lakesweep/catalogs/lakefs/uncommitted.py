@@ -166,13 +166,13 @@ def _found_files(
             kind="location-missing",
         )
     logger.info(
-        "repo#%s run#%s uncommitted: %d pages, %d with rows, %d files, %s rows promised",
+        "repo#%s run#%s list of uncommitted objects; pages: %d, pages with rows: %d, files: %d, rows that the server says it wrote: %s",
         repository,
         run_id,
         len(pages),
         len(with_rows),
         len(files),
-        "no count of" if rows is None else rows,
+        "not said" if rows is None else rows,
     )
     return UncommittedList(run_id, own_location, files, len(pages), rows)
 

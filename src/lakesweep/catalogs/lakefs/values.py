@@ -43,6 +43,16 @@ class ServerProfile:
         return "address-holders" in self.features
 
     @property
+    def fences_sweeps(self) -> bool:
+        """Whether it refuses to revive what a sweep says that it is about to delete."""
+        return "fence" in self.features
+
+    @property
+    def tells_hard_deletes(self) -> bool:
+        """Whether it deletes objects by itself, and tells which."""
+        return "hard-deletes" in self.features
+
+    @property
     def lists_linked_objects(self) -> bool:
         """Whether its uncommitted list is whole. A real server on local files leaves linked objects out."""
         return self.is_embedded or self.blockstore_type != "local"

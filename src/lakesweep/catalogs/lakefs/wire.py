@@ -26,6 +26,9 @@ __all__ = [
     "ExactCommitWire",
     "GcConfigWire",
     "GcRulesWire",
+    "HardDeleteSettingWire",
+    "HardDeleteWire",
+    "HardDeletesWire",
     "HeadMoveListWire",
     "HeadMoveWire",
     "ObjectStatsWire",
@@ -307,3 +310,39 @@ class AddressHoldersWire(_Wire):
     """Everything that holds the addresses that were asked for."""
 
     holders: list[AddressHolderWire]
+
+
+class HardDeleteWire(_Wire):
+    """An object that the server deleted by itself; `outcome` is "deleting" until it is known."""
+
+    address: NonEmpty
+    branch_id: str
+    path: str
+    dropped_micros: int
+    deleted_micros: int
+    outcome: NonEmpty
+    undo_until_micros: int | None
+
+    @property
+    def deleted_at(self) -> datetime:
+        """When its delete began."""
+        return _EPOCH + timedelta(microseconds=self.deleted_micros)
+
+    @property
+    def undo_until(self) -> datetime | None:
+        """Until when it can be brought back; None when it can't."""
+        micros = self.undo_until_micros
+        return None if micros is None else _EPOCH + timedelta(microseconds=micros)
+
+
+class HardDeletesWire(_Wire):
+    """What the server deleted by itself."""
+
+    hard_deletes: list[HardDeleteWire]
+
+
+class HardDeleteSettingWire(_Wire):
+    """Whether a server deletes by itself in a repository, and the repository's own word (None: the server's)."""
+
+    enabled: bool
+    own_setting: bool | None

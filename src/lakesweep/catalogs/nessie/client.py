@@ -149,7 +149,10 @@ def _next_token(operation: str, page: PageWire[Any], asked: set[str]) -> str | N
     if not page.items:
         raise nonsense(operation, "a page says that there is more, but holds nothing")
     if not page.token or page.token in asked:
-        raise nonsense(operation, "a page says that there is more, but its next page is one we had")
+        raise nonsense(
+            operation,
+            "a page says that there is more, but its next page is one that was read before",
+        )
     return page.token
 
 

@@ -9,7 +9,7 @@ the duration, so the oldest time on the way from the head decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakesweep.catalogs.nessie.history import ROOT, CommitHistory
@@ -65,13 +65,24 @@ class ContentEnds:
         self, content_id: str, metadata_location: str, snapshot_id: int
     ) -> list[HeldByReference]:
         """Every reference and policy that keeps this state live now."""
+        held = self._ever(content_id, metadata_location, snapshot_id)
+        return [one for one in held if one.until is None or self._now < one.until]
+
+    def last_end(
+        self, content_id: str, metadata_location: str, snapshot_id: int
+    ) -> datetime | None:
+        """When the last reference stopped keeping a state that none keeps now; None where that is not known."""
+        held = self._ever(content_id, metadata_location, snapshot_id)
+        ends = [one.until for one in held if one.until is not None]
+        return max(ends, default=None)
+
+    def _ever(
+        self, content_id: str, metadata_location: str, snapshot_id: int
+    ) -> Iterator[HeldByReference]:
+        """Every reference and policy that keeps the state live now, or did."""
         wanted = (content_id, metadata_location, snapshot_id)
-        return [
-            held
-            for reference in self._catalog.references
-            for held in self._by(reference, wanted)
-            if held.until is None or self._now < held.until
-        ]
+        for reference in self._catalog.references:
+            yield from self._by(reference, wanted)
 
     def turning_points(self, grace: timedelta) -> set[datetime]:
         """Every instant at which a dropped table may become one that is collected: a grace after policies let it go."""
@@ -93,7 +104,7 @@ class ContentEnds:
                 commit = line[depth]
                 yield HeldByReference(
                     str(reference),
-                    str(rule.policy),
+                    _in_seconds(rule.policy),
                     history.hashes[commit],
                     history.times[commit],
                     key,
@@ -137,6 +148,12 @@ class ContentEnds:
                 number = history.parents[number]
             self._lines[reference.hash] = line
         return self._lines[reference.hash]
+
+
+def _in_seconds(policy: CutoffPolicy) -> str:
+    """A policy for people, its time to the second."""
+    time = policy.timestamp
+    return str(policy if time is None else replace(policy, timestamp=time.replace(microsecond=0)))
 
 
 def _newest_with(

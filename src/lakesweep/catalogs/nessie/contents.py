@@ -49,8 +49,8 @@ def _incomplete(
     operation: str, elements: tuple[str, ...], wire: ContentWire, field: str
 ) -> CatalogError:
     return CatalogError(
-        f"{operation}: the {wire.type} at {'.'.join(elements)} has no {field}, so its live files can't be told. "
-        "Nothing was concluded from it. Check that the server is a Nessie server, and its version.",
+        f"{operation}: the {wire.type} at {'.'.join(elements)} has no {field}, so its live files are not known. "
+        "It was not used. Check that the server is a Nessie server, and its version.",
         kind="catalog-nonsense",
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from lakesweep.catalogs.nessie.history import CommitHistory
 from lakesweep.catalogs.nessie.live_contents import States
 from lakesweep.catalogs.nessie.state_walk import StateWalk
-from lakesweep.catalogs.nessie.values import CatalogContent, TableState
+from lakesweep.catalogs.nessie.values import TableState
+from lakesweep.catalogs.nessie.whole_states import table_location
 
 __all__ = ["HeadLocations"]
 
@@ -26,7 +27,7 @@ class HeadLocations:
         self._states = states
 
     def __iter__(self) -> Iterator[str]:
-        walk = StateWalk(self._history, self._heads, _location_of)
+        walk = StateWalk(self._history, self._heads, table_location)
         return iter(walk.found() | set(self._of_states()))
 
     def _of_states(self) -> Iterator[str]:
@@ -42,7 +43,3 @@ class HeadLocations:
                     number in self._heads or content.metadata_location not in put
                 ):
                     yield content.metadata_location
-
-
-def _location_of(content: CatalogContent) -> str | None:
-    return content.metadata_location if isinstance(content, TableState) else None

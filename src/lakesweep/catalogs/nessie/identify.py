@@ -24,13 +24,14 @@ from lakesweep.catalogs.nessie.history import (
 from lakesweep.catalogs.nessie.live_contents import LiveReferences, States, other_contents
 from lakesweep.catalogs.nessie.liveness import find_live_commits
 from lakesweep.catalogs.nessie.values import CatalogConfig, Reference
+from lakesweep.catalogs.nessie.whole_states import refuse_short_states
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy
 from lakesweep.domain.live_sets import ContentReference, DroppedTable, OtherContent
 from lakesweep.errors import CatalogError
 
 __all__ = [
     *("CatalogHistory", "Identified", "default_branch_of", "heads_with_policies", "identify"),
-    *("identify_in", "in_parallel", "read_catalog", "read_states"),
+    *("identify_in", "in_parallel", "read_catalog", "read_references", "read_states"),
 ]
 
 logger = logging.getLogger(__name__)
@@ -101,8 +102,7 @@ def read_catalog(
     on_progress: Callable[[int], object] | None = None,
 ) -> CatalogHistory:
     """Read every reference and all commits behind them."""
-    config = client.config()
-    references = client.references()
+    config, references = read_references(client)
     default = default_branch_of(client, config, references)
     history = CommitHistory()
     on_commits = on_progress or (lambda commits: None)
@@ -115,6 +115,20 @@ def read_catalog(
     for _ in in_parallel(read_fork, (r for r in references if r is not default), parallelism):
         pass
     return CatalogHistory(tuple(references), history)
+
+
+def read_references(client: NessieClient) -> tuple[CatalogConfig, list[Reference]]:
+    """Every reference that is in one of two lists, with the server's configuration.
+
+    One list may be cut short or out of date, and what it leaves out would look like garbage.
+    """
+    config = client.config()
+    found: dict[Reference, None] = {}
+    for _ in range(2):
+        references = client.references()
+        default_branch_of(client, config, references)
+        found |= dict.fromkeys(references)
+    return config, list(found)
 
 
 def identify_in(
@@ -132,6 +146,7 @@ def identify_in(
     live = find_live_commits(history, heads, keep_state_at_cutoff=keep_state_at_cutoff)
 
     states = read_states(client, history, live.states, parallelism)
+    refuse_short_states(history, live, states)
     logger.info(
         "nessie %s: %d references, %d commits of which %d are live, %d full states",
         *(client.uri, len(references), len(history), len(live), len(states)),
@@ -181,7 +196,7 @@ def default_branch_of(
             return reference
     # Nessie leaves out what a user may not view, without a word.
     raise CatalogError(
-        f"{client.uri} lists no branch {config.default_branch}, though that is its default branch. Nothing was concluded. "
+        f"{client.uri} lists no branch {config.default_branch}, though that is its default branch. No answer was used. "
         "Check that the user may view every reference: the data of hidden ones would look like garbage.",
         kind="catalog-nonsense",
     )

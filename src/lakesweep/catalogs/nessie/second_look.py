@@ -7,13 +7,14 @@ walk with the same policy ends there, or where its policy cuts off, and its cost
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.history import FORK_PAGES, log_of
-from lakesweep.catalogs.nessie.identify import default_branch_of, in_parallel
+from lakesweep.catalogs.nessie.identify import in_parallel
 from lakesweep.catalogs.nessie.values import CatalogConfig, CatalogContent, LoggedCommit, Reference
+from lakesweep.catalogs.nessie.whole_states import read_agreed_state
 from lakesweep.domain.cutoff_policies import CutoffPolicies, CutoffPolicy
 
 __all__ = ["Known", "NewContents", "find_new_contents"]
@@ -41,16 +42,19 @@ class NewContents:
 
 
 def find_new_contents(
-    client: NessieClient, policies: CutoffPolicies, known: Known, *, keep_state_at_cutoff: bool
+    client: NessieClient,
+    config: CatalogConfig,
+    references: Sequence[Reference],
+    policies: CutoffPolicies,
+    known: Known,
+    *,
+    keep_state_at_cutoff: bool,
 ) -> NewContents:
-    """Walk every reference that is not where it was.
+    """Walk every one of these references that is not where it was.
 
     Raises:
         CatalogError: the server could not be asked, refused, or its answers can't be the whole truth.
     """
-    config = client.config()
-    references = client.references()
-    default_branch_of(client, config, references)
     moved = [
         (reference, policy)
         for reference in references
@@ -66,7 +70,7 @@ def find_new_contents(
     walks = list(in_parallel(walk, moved, _PARALLELISM))
     states = sorted({hash for walk in walks for hash in walk.states(keep_state_at_cutoff)})
     contents = [c for walk in walks for commit in walk.live for c in commit.contents]
-    for state in in_parallel(lambda hash: tuple(client.entries(hash)), states, _PARALLELISM):
+    for state in in_parallel(lambda hash: read_agreed_state(client, hash), states, _PARALLELISM):
         contents += state
     read = sum(len(walk.live) for walk in walks)
     logger.info(

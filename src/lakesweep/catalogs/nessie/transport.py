@@ -123,7 +123,7 @@ class ReadOnlyTransport:
     def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
-            f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). It was given up. "
+            f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). lakesweep stopped trying. "
             "Check the URI, or raise nessie.transport.read-timeout.",
             kind="catalog-unreachable",
         )
@@ -135,20 +135,20 @@ class ReadOnlyTransport:
         said = f"{operation}: {self.url} answered {status}{server_message(response)}."
         if status in (401, 403):
             raise CatalogDeniedError(
-                f"{said} Nothing was concluded. Check nessie.authentication.*, and that its user may view every "
+                f"{said} No answer was used. Check nessie.authentication.*, and that its user may view every "
                 "reference, commit log and entry: what Nessie hides from a user would look like garbage."
             )
         if status == 404:
             raise CatalogNotFoundError(
-                f"{said} Nothing was concluded. If a reference was deleted or moved meanwhile, start again."
+                f"{said} No answer was used. If a reference was deleted or moved meanwhile, start again."
             )
-        raise CatalogError(f"{said} It was given up.", kind=f"http-{status}")
+        raise CatalogError(f"{said} lakesweep stopped trying.", kind=f"http-{status}")
 
 
 def nonsense(operation: str, problem: str) -> CatalogError:
     """An answer that can't be the whole truth."""
     return CatalogError(
-        f"{operation}: {problem}. Nothing was concluded from it. "
+        f"{operation}: {problem}. It was not used. "
         "Check that the URI is a Nessie server's, and its version.",
         kind="catalog-nonsense",
     )

@@ -29,16 +29,16 @@ from lakesweep.cli.options import EXIT_STATUSES
 __all__ = ["nessie_app"]
 
 _VARIABLES = (
-    "An option of nessie-gc may also be given as NESSIE_GC_ and its name, such as NESSIE_GC_JDBC_PASSWORD for "
-    "--jdbc-password; the command line wins. Those of lakesweep's own are LAKESWEEP_NESSIE_ and the name. Where one of "
-    "several must be chosen (--inmemory or a database, the live set's id), at least one of them stands on the command "
-    "line: --jdbc is enough for a database. @FILE stands for the words in a file. "
+    "Options of nessie-gc can also be set by variables, such as NESSIE_GC_JDBC_PASSWORD for --jdbc-password. Options that "
+    "only lakesweep has are set by LAKESWEEP_NESSIE_ and their name. The command line wins. Say on the command line where "
+    "live sets are (--inmemory, or --jdbc for the database of the variables) and which one is meant. @FILE stands for the "
+    "words in a file. "
 )
 
 nessie_app = typer.Typer(
     cls=NessieGroup,
     no_args_is_help=True,
-    help="Garbage collection for Nessie catalogs: the commands, options and variables of nessie-gc.",
+    help="Collect the garbage of a Nessie catalog. The commands, options and variables are those of nessie-gc.",
     epilog=_VARIABLES + EXIT_STATUSES.replace("`lakesweep runs resume`", "the same `expire`"),
 )
 

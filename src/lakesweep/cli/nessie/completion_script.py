@@ -22,7 +22,7 @@ def completion_script(
     ],
     version: Version = False,
 ) -> None:
-    """Write a script that lets bash complete the words of all lakesweep commands."""
+    """Write a completion script for bash."""
     try:
         with output_file.open("x", encoding="utf-8") as file:
             file.write(script_for("bash") + "\n")

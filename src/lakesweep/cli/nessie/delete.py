@@ -36,6 +36,6 @@ def delete(*, options: OptionValues, settings: Settings) -> None:
         f"Live content set {live_set_id} successfully deleted. No file of the lake was touched.",
     ]
     if removed:
-        lines.append(f"{removed} files of its runs in {work.uri} went with it.")
+        lines.append(f"{removed} files of its runs in {work.uri} were removed with it.")
     document = {"schema": "lakesweep.nessie-deleted-set/1", **live_set_json(live_set)}
     print_result(settings.output, document, lines)

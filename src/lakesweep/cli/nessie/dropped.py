@@ -54,16 +54,16 @@ def _lines(found: DroppedList, zone: ShownZone) -> Iterator[str]:
         yield from table_lines(_HEAD, [_row(one, zone) for one in found.left])
         yield ""
     gone = len(found.tables) - len(found.left)
-    yield f"{len(found.left):,} dropped tables and views with files, {gone:,} without any left."
+    yield f"{len(found.left):,} dropped tables and views with files, {gone:,} that have no files left."
     for one in found.left:
         places = ", ".join(one.locations) or one.table.metadata_location
         why = f" It stays: {one.why_kept}." if one.why_kept else ""
         yield f"{'.'.join(one.table.content_key)}: {places}, content {one.table.content_id}.{why}"
     for place, (what, files) in found.places.items():
         size = human_bytes(files.bytes)
-        yield f"{place}, {what}: {files.files:,} files, {size}; unneeded ones go with --collect-dropped."
+        yield f"{place}, {what}: {files.files:,} files, {size}; with --collect-dropped, those that nothing needs are deleted."
     if found.unreadable:
-        yield f"{found.unreadable:,} live metadata files can't be read: a sweep would refuse."
+        yield f"{found.unreadable:,} live metadata files can't be read: a sweep would be refused."
 
 
 def _row(one: ListedTable, zone: ShownZone) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def expire(*, options: OptionValues, settings: Settings) -> None:
     locations are compared with the live files of the whole catalog, by exact hash. A live metadata file, manifest
     list or manifest that can't be read stops the run, and nothing is deleted. Before it deletes, Nessie is asked again
     where the mark found it (--uri, --no-reverify), and what became live since the mark is kept. A sweep that was
-    stopped goes on when it is run again.
+    stopped continues when it is run again.
     """
     defer, ready = options["defer_deletes"], LiveSetStatus.IDENTIFY_SUCCESS
     with opened_sweep(options, settings, ready, defer=defer) as (context, request, client):

@@ -39,7 +39,7 @@ def explain(files: _Files = None, *, options: OptionValues, settings: Settings) 
     the options, and give the cut-offs and the grace of your sweeps. With --jdbc-url the lists of recorded files are
     looked at, and with --work-location what sweeps from there have deleted. Nothing is written or deleted.
     """
-    from lakesweep.collector.nessie.explain import explain_files
+    from lakesweep.collector.nessie.explain.explain import explain_files
     from lakesweep.collector.nessie.requests import ExpireRequest
     from lakesweep.report.file_explanations import file_explanations_text
 

@@ -17,6 +17,7 @@ from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetStatus
 from lakesweep.errors import LakesweepError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run
+from lakesweep.progress import human_count
 from lakesweep.settings.nessie_values import OptionValues
 from lakesweep.settings.values import Settings
 
@@ -78,9 +79,8 @@ def mark_into(
 
 def marked_lines(marked: Marked) -> list[str]:
     """What a mark found, with nessie-gc's own line at the end."""
-    lines = [
-        f"{marked.commits_read:,} commits read, {marked.references:,} live contents stored",
-    ]
+    read, stored = human_count(marked.commits_read, "commits"), marked.references
+    lines = [f"{read} read, {human_count(stored, 'live states')} of tables and views stored"]
     for is_collected, what in (
         (False, "are dropped on every reference; their files stay:"),
         (True, "are dropped on every reference, and a sweep of this set collects their files:"),
@@ -93,7 +93,9 @@ def marked_lines(marked: Marked) -> list[str]:
             lines.append(f"  … and {len(names) - 5} more")
     if marked.others:
         kinds = ", ".join(sorted({other.kind for other in marked.others}))
-        lines.append(f"{len(marked.others):,} contents of other kinds are protected: {kinds}")
+        lines.append(
+            f"{len(marked.others):,} contents of other kinds than tables and views are protected: {kinds}"
+        )
     return [*lines, identify_line(marked.status, marked.seconds, marked.live_set_id)]
 
 

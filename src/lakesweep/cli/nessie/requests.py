@@ -14,7 +14,7 @@ from lakesweep.settings.resolve import errors_naming
 
 if TYPE_CHECKING:
     from lakesweep.collector.nessie.requests import ExpireRequest, MarkRequest
-    from lakesweep.collector.nessie.what_if import CutoffsRequest
+    from lakesweep.collector.nessie.what_if.what_if import CutoffsRequest
 
 __all__ = ["cutoffs_request", "expire_request", "mark_request"]
 
@@ -46,7 +46,7 @@ def mark_request(options: OptionValues, *, collects_dropped: bool | None = None)
 
 def cutoffs_request(options: OptionValues, days: tuple[int, ...]) -> CutoffsRequest:
     """What the options ask of a what-if that shows these days."""
-    from lakesweep.collector.nessie.what_if import CutoffsRequest
+    from lakesweep.collector.nessie.what_if.what_if import CutoffsRequest
 
     reference_time = options["cutoff_ref_time"] or datetime.now(UTC)
     with errors_naming(options.where("cutoff")):
@@ -60,6 +60,7 @@ def cutoffs_request(options: OptionValues, days: tuple[int, ...]) -> CutoffsRequ
         days=days,
         price=options["price"],
         parallelism=options["identify_parallelism"],
+        save=not options["no_save"],
     )
 
 

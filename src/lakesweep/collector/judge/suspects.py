@@ -45,13 +45,13 @@ class Sizes:
 
     def __sub__(self, other: Sizes) -> Sizes:
         """These sizes without others; both sets are complete."""
-        return Sizes(self.values[~_is_in(self.values, other.values)])
+        return Sizes(self.values[~is_in(self.values, other.values)])
 
     def matches(self, sizes: Ints) -> npt.NDArray[np.bool_]:
         """Which of these sizes are in the set. An incomplete set can't tell, so it says all are."""
         if not self.is_complete:
             return np.ones(len(sizes), dtype=bool)
-        return _is_in(sizes, self.values)
+        return is_in(sizes, self.values)
 
     def _compact(self, most: int) -> Sizes:
         distinct = np.unique(self.values)
@@ -90,7 +90,7 @@ class Suspects:
         """Those of the addresses that may be suspects; where the hashes are too many, all of them."""
         if self.hashes is None or not addresses:
             return addresses
-        found = _is_in(hash_addresses(pa.array(addresses, pa.string())), self.hashes)
+        found = is_in(hash_addresses(pa.array(addresses, pa.string())), self.hashes)
         return [addresses[int(number)] for number in np.flatnonzero(found)]
 
     def encode(self) -> bytes:
@@ -113,9 +113,10 @@ class Suspects:
         return reduce(Suspects.__or__, map(cls.decode, blobs), cls())
 
 
-def _is_in(
+def is_in(
     values: npt.NDArray[np.generic], ordered: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
+    """Which of the values are among the ordered ones."""
     if not len(ordered):
         return np.zeros(len(values), dtype=bool)
     at = np.searchsorted(ordered, values)

@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from lakesweep.collector import guards
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
+from lakesweep.collector.lakefs.between_runs.history import load_run
+from lakesweep.collector.lakefs.between_runs.pruning import tidy_up
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.history import load_run
 from lakesweep.collector.lakefs.mark import fix_cutoff, mark, refuse_blind_listing
 from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished, refuse_failed
 from lakesweep.collector.lakefs.paths import OWN, parse_mark_id
-from lakesweep.collector.lakefs.pruning import tidy_up
 from lakesweep.collector.lakefs.request import MarkRequest, What
 from lakesweep.collector.lakefs.sweep import load_record, sweep
 from lakesweep.collector.lease import Lease, NoLease

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.collector.judge.references import GONE
-from lakesweep.collector.lakefs.saved import event_files
+from lakesweep.collector.lakefs.between_runs.saved import event_files
 from lakesweep.collector.ledger.deleting import ALREADY_GONE, DELETED
 from lakesweep.collector.parts import EVENT_SCHEMA, read_events
 from lakesweep.collector.run_files import RunId

@@ -18,6 +18,7 @@ from lakesweep.collector.judge.meeting import (
 )
 from lakesweep.collector.judge.references import CANARY
 from lakesweep.collector.judge.suspects import MOST_SUSPECTS
+from lakesweep.collector.lakefs.between_runs.saved import load_range_index, save_range_index
 from lakesweep.collector.lakefs.candidates import Candidate, read_candidates
 from lakesweep.collector.lakefs.live import LiveRead
 from lakesweep.collector.lakefs.references import (
@@ -27,7 +28,6 @@ from lakesweep.collector.lakefs.references import (
     read_references,
 )
 from lakesweep.collector.lakefs.rows import AT_ROOT, AddressRows
-from lakesweep.collector.lakefs.saved import load_range_index, save_range_index
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId

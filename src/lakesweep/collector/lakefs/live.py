@@ -8,24 +8,23 @@ staged entry to a tracked copy: whatever moves while we read moves towards what 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
-from lakesweep.catalogs.lakefs.ranges import distinct_ranges, every_other_range
+from lakesweep.catalogs.lakefs.ranges import every_other_range
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.references import EXPIRED, LIVE
+from lakesweep.collector.lakefs.between_runs.served import note_served
+from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
-from lakesweep.collector.lakefs.served import note_served
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
-from lakesweep.errors import CatalogNotFoundError, ConfigError
-from lakesweep.storage import ObjectStore
+from lakesweep.progress import human_count
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +110,9 @@ def read_live(
     with phases.phase("uncommitted") as step:
         staged = prepare_all_pages(client, store, name, repository.addresses)
         step.items = staged.rows_promised or 0
-        step.said = f"{staged.pages} pages, {len(staged.files)} files"
+        step.said = (
+            f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
+        )
     with phases.phase("commits") as step:
         with_head_moves = repository.profile.keeps_head_moves
         refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
@@ -125,12 +126,16 @@ def read_live(
     with phases.phase("ranges") as step:
         metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
         expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
-        live_ranges = _counts(store, metaranges - before.metaranges if before else metaranges)
+        live_ranges = count_ranges(
+            resources, metaranges - before.metaranges if before else metaranges
+        )
         live_ranges |= before.live_ranges if before else {}
         expired_ranges: dict[RangeId, int] = {}
         if refs.complete:
             unread = expired_metaranges - (before.expired_metaranges if before else frozenset())
-            expired_ranges = _counts(store, unread) | (before.expired_ranges if before else {})
+            expired_ranges = count_ranges(resources, unread) | (
+                before.expired_ranges if before else {}
+            )
             expired_ranges = {r: n for r, n in expired_ranges.items() if r not in live_ranges}
         else:
             live_ranges |= every_other_range(store, live_ranges)
@@ -187,20 +192,6 @@ def _retained(
 
 
 def kept_roots(repository: LakeFSRepository, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
-    """The commits that a user names to be kept."""
-    commits = [refs.graph[tag.commit_id] for tag in refs.tags] if roots.keep_tags else []
-    for ref in roots.keep_refs:
-        try:
-            commits.append(repository.client.commit(repository.name, ref))
-        except CatalogNotFoundError as error:
-            raise ConfigError(
-                f"--keep-ref {ref}: {repository.name} has no such branch, tag or commit. Nothing was deleted.",
-                kind="bad-keep-ref",
-            ) from error
-    return commits
-
-
-def _counts(store: ObjectStore, metaranges: Iterable[MetaRangeId]) -> dict[RangeId, int]:
-    """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
-    ranges = distinct_ranges(store, sorted(metaranges))
-    return {range_id: info.count for range_id, info in ranges.items()}
+    """The commits that a user wants to be kept: those that tags point at, and those that were named."""
+    tagged = [refs.graph[tag.commit_id] for tag in refs.tags] if roots.keep_tags else []
+    return [*tagged, *repository.named_commits(roots.keep_refs)]

@@ -12,14 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from lakesweep.collector import guards
 from lakesweep.collector.garbage_sums import save_summary
 from lakesweep.collector.lakefs import dating
+from lakesweep.collector.lakefs.between_runs.saved import save_for_sweep
+from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
+from lakesweep.collector.lakefs.checks.reuploads import undecided_notes
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.marks import refuse_used_mark, save_plan, write_mark
-from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.paths import RunFolder, mark_folder, parse_mark_id
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import MarkRequest, What
-from lakesweep.collector.lakefs.reuploads import undecided_notes
-from lakesweep.collector.lakefs.saved import save_for_sweep
 from lakesweep.collector.lakefs.search import RepositorySearch
 from lakesweep.collector.lakefs.slices import slice_name
 from lakesweep.collector.lease import Lease
@@ -31,7 +31,7 @@ from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.collector.unfinished import unfinished_record
 from lakesweep.domain.commit_summary import summarise_commits
-from lakesweep.domain.cutoff import Cutoff, decide_cutoff
+from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.errors import (
@@ -203,14 +203,9 @@ def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutof
         context.resources.margins,
     )
     store_time = lease.store_time or clock()
-    grace = repository.client.grace_period()
     guards.compare_clocks(store_time, repository.clock_readings(store_time), clock, margins)
-    return decide_cutoff(
-        store_time,
-        grace,
-        requested_min_age=request.min_age,
-        allow_lower=request.allow_lower_min_age,
-        margins=margins,
+    return repository.cutoff(
+        store_time, request.min_age, margins, allow_lower=request.allow_lower_min_age
     )
 
 

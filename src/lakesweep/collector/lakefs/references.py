@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.references import LIVE, ReferenceCells, counts_schema
+from lakesweep.collector.lakefs.between_runs.range_cache import RangeHashes, read_pack, write_pack
 from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.paths import RANGE_CACHE
-from lakesweep.collector.lakefs.range_cache import RangeHashes, read_pack, write_pack
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target, own_name
 from lakesweep.domain.commits import RangeId

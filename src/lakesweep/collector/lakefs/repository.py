@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.guards import ClockReading
 from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.target import Target
+from lakesweep.domain.commits import Commit
+from lakesweep.domain.cutoff import Cutoff, SafetyMargins, decide_cutoff
 from lakesweep.domain.location import Location
+from lakesweep.errors import CatalogNotFoundError, ConfigError
 from lakesweep.storage import StorageOptions
 
 
@@ -37,6 +40,36 @@ class LakeFSRepository:
     def clock_readings(self, store_time: datetime) -> Iterator[ClockReading]:
         """The server's clock beside the store's, which says `store_time` now."""
         yield ClockReading(store_time, "the lakeFS server", self.client.server_time())
+
+    def cutoff(
+        self,
+        at: datetime,
+        min_age: timedelta | None,
+        margins: SafetyMargins,
+        *,
+        allow_lower: bool,
+    ) -> Cutoff:
+        """The time before which an object must have been written, counted back from `at` by the server's grace period."""
+        return decide_cutoff(
+            at,
+            self.client.grace_period(),
+            requested_min_age=min_age,
+            allow_lower=allow_lower,
+            margins=margins,
+        )
+
+    def named_commits(self, keep_refs: Iterable[str]) -> list[Commit]:
+        """The commits that a user names to be kept."""
+        commits: list[Commit] = []
+        for ref in keep_refs:
+            try:
+                commits.append(self.client.commit(self.name, ref))
+            except CatalogNotFoundError as error:
+                raise ConfigError(
+                    f"--keep-ref {ref}: {self.name} has no such branch, tag or commit. Nothing was deleted.",
+                    kind="bad-keep-ref",
+                ) from error
+        return commits
 
 
 def namespace_of(

@@ -25,7 +25,7 @@ def parse_rules(text: str, where: str) -> RetentionRules:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise _wrong(where, f"it is no JSON ({error})") from error
+        raise _wrong(where, f"it is not JSON ({error})") from error
     fields = _fields(document, {_DEFAULT, _BRANCHES}, where)
     default = _days(fields.get(_DEFAULT), _DEFAULT, where)
     branches: dict[BranchId, int] = {}
@@ -43,7 +43,7 @@ def parse_rules(text: str, where: str) -> RetentionRules:
     if default == 0 and not branches:
         raise _wrong(
             where,
-            "0 days and no branches is what servers keep for no rules at all; name a branch to mean 0 days, or use "
+            "servers read 0 days without branches as no rules at all; name a branch to mean 0 days, or use "
             "`lakesweep rules clear`",
         )
     return RetentionRules(default, branches)
@@ -60,12 +60,12 @@ def change_rules(client: LakeFSClient, repository: str, rules: RetentionRules) -
     kept = client.rules(repository)
     if kept != rules:
         raise CatalogError(
-            f"The server took the rules of {repository} and answers others: {kept or 'none at all'}.",
+            f"The server accepted the rules of {repository}, and now answers with others: {kept or 'none at all'}.",
             kind="rules-not-kept",
         )
     known = {head.id for head in client.branches(repository)}
     return [
-        f"there is no branch {branch} now; its rule waits for one"
+        f"there is no branch {branch} now; its rule is kept for when there is one"
         for branch in sorted(rules.branch_retention_days)
         if branch not in known
     ]

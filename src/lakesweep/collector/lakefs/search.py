@@ -11,8 +11,19 @@ from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.canaries import judged_canaries, take_canaries
+from lakesweep.collector.lakefs.between_runs.saved import (
+    NotUsable,
+    SavedRun,
+    event_files,
+    load_saved_run,
+)
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
+from lakesweep.collector.lakefs.checks.canaries import judged_canaries, take_canaries
+from lakesweep.collector.lakefs.checks.reuploads import (
+    SearchedRanges,
+    find_reuploads,
+    split_garbage,
+)
 from lakesweep.collector.lakefs.judging import address_judge, foreign_at_root, judge_candidates
 from lakesweep.collector.lakefs.listing import list_namespace
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
@@ -20,8 +31,6 @@ from lakesweep.collector.lakefs.marks import refuse_used_mark
 from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
-from lakesweep.collector.lakefs.reuploads import SearchedRanges, find_reuploads, split_garbage
-from lakesweep.collector.lakefs.saved import NotUsable, SavedRun, event_files, load_saved_run
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
 from lakesweep.collector.listing import Listing
 from lakesweep.collector.mark import Found, Settled
@@ -32,6 +41,7 @@ from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import Tally
+from lakesweep.progress import human_count
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +163,9 @@ class RepositorySearch:
     def settle(self, found: Found) -> Settled:
         """Staged re-uploads that a real server does not list are live; what can't be looked up is kept."""
         suspects, searched = self.found.suspects, SearchedRanges()
-        reuploads = find_reuploads(self.repository, self.resources, self.live, suspects, searched)
+        reuploads = find_reuploads(
+            self.repository, self.resources, self.live, suspects, found.garbage, searched
+        )
         return split_garbage(self.resources, reuploads, found.garbage, self.folder.verdicts)
 
     def saved(self, slices: Slices, kept: Sequence[Part]) -> SavedRun:
@@ -177,11 +189,13 @@ class RepositorySearch:
             return
         saved = load_saved_run(self.resources.store, self.name)
         if isinstance(saved, NotUsable):
-            self.notes = (f"a clean run, because {saved.why}",)
+            self.notes = (f"everything was listed (a clean run), because {saved.why}",)
             logger.info("repo#%s %s", self.name, *self.notes)
             return
         self.flow, self._previous = Flow.OPTIMIZED, saved
-        self.notes = (f"builds on run {saved.run_id}",)
+        self.notes = (
+            f"only what may have changed was listed (an optimized run); the rest is known from run {saved.run_id}",
+        )
 
     def _needs_expired_candidates(self) -> bool:
         """Without a full listing, the expired come from the ranges of expired commits."""
@@ -197,5 +211,6 @@ class RepositorySearch:
             prefixes = slices.prefixes(since=since)
             listed = list_namespace(self.resources, prefixes, self.folder.listing)
             step.handled(listed.listed)
-            step.said = f"{listed.listed} in {len(slices.slices)} slices"
+            folders = sum(piece.recursive for piece in prefixes)
+            step.said = f"{listed.listed} in {human_count(folders, 'folders')}"
         return listed, slices

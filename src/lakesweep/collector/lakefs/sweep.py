@@ -10,14 +10,15 @@ from typing import ClassVar
 from lakesweep.collector.catalog import Authorised, SweepTexts
 from lakesweep.collector.finality import finality_of_deletes
 from lakesweep.collector.judge.references import event_order
+from lakesweep.collector.lakefs.between_runs.saved import carry_on
+from lakesweep.collector.lakefs.checks.reuploads import undecided_notes
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
+from lakesweep.collector.lakefs.fence import RevivalFence
 from lakesweep.collector.lakefs.marks import is_untouched, mark_files, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
-from lakesweep.collector.lakefs.reuploads import undecided_notes
-from lakesweep.collector.lakefs.saved import carry_on
 from lakesweep.collector.lakefs.verification import Reverified, verify_plan
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.ledger import deleting
@@ -84,6 +85,8 @@ class SweptRepository:
         self._marks = _mark_files(resources.store, plan)
         self.clock_readings = repository.clock_readings
         self._verified: Reverified | None = None
+        fence = RevivalFence(repository, resources.store, self._marks)
+        self.put_up_fence, self.lift_fence = fence.put_up, fence.lift
         self.is_plan_untouched = is_plan_untouched
         self.blast_radius = plan.blast_radius
         self.files = RunFolder(plan.run_id)
@@ -116,7 +119,7 @@ class SweptRepository:
                 before=round_before,
             )
             step.handled(found.tally)
-            step.said = f"{found.tally} still garbage, {found.kept.revived} revived"
+            step.said = f"still garbage: {found.tally}; live again, and kept: {found.kept.revived}"
         return found
 
     def deleter(self) -> ObjectDeletion:
@@ -140,7 +143,7 @@ class SweptRepository:
             )
         if kept.refused.objects:
             notes.append(
-                f"{kept.refused} of the mark were not garbage by shape or age, and were kept"
+                f"{kept.refused} of the mark were kept: their names or ages are not those of garbage"
             )
         finality = {}
         if progress.deleted.objects:

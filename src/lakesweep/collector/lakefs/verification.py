@@ -10,26 +10,26 @@ from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.collector.catalog import Authorised
 from lakesweep.collector.judge.candidates import CandidatePart, planned_parts
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.canaries import (
+from lakesweep.collector.lakefs.between_runs.saved import event_files
+from lakesweep.collector.lakefs.checks.canaries import (
     IsJudged,
     judged_canaries,
     refuse_unread_heads,
     take_canaries,
 )
-from lakesweep.collector.lakefs.judging import address_judge, has_root_names, judge_candidates
-from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
-from lakesweep.collector.lakefs.ownership import refuse_shared_namespace
-from lakesweep.collector.lakefs.paths import RunFolder
-from lakesweep.collector.lakefs.references import Reference
-from lakesweep.collector.lakefs.repository import LakeFSRepository
-from lakesweep.collector.lakefs.request import What
-from lakesweep.collector.lakefs.reuploads import (
+from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
+from lakesweep.collector.lakefs.checks.reuploads import (
     SearchedRanges,
     find_reuploads,
     split_garbage,
 )
+from lakesweep.collector.lakefs.judging import address_judge, has_root_names, judge_candidates
+from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
+from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.lakefs.references import Reference
+from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.rows import AddressRows
-from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.resources import Resources
@@ -37,6 +37,7 @@ from lakesweep.collector.sweep_progress import KeptRows
 from lakesweep.domain.commits import BranchId, MetaRangeId
 from lakesweep.domain.verdicts import Source, Tally, Verdict
 from lakesweep.formats.metaranges import RangeInfo
+from lakesweep.progress import human_count
 from lakesweep.storage import ObjectStore
 
 
@@ -71,6 +72,9 @@ def verify_plan(
         read_before = before.live if before is not None else None
         canaries = take_canaries(repository, clock(), read_before)
         step.items = len(canaries)
+        step.said = (
+            f"{human_count(step.items, 'objects')} known to be live, to check the result with"
+        )
     roots = Roots(plan.keep_refs, plan.keep_tags)
     live = read_live(repository, resources, roots, clock(), read_before)
     refuse_unread_heads(repository, heads, live)
@@ -106,9 +110,14 @@ def verify_plan(
         dated = dating.ask_ages(resources, judged.undated, plan.cutoff, folder)
         searched = before.searched if before is not None else SearchedRanges()
         suspects = judged.suspects | dated.suspects
-        reuploads = find_reuploads(repository, resources, live, suspects, searched)
-        split = split_garbage(resources, reuploads, [*judged.garbage, *dated.old], folder)
+        garbage = [*judged.garbage, *dated.old]
+        reuploads = find_reuploads(repository, resources, live, suspects, garbage, searched)
+        split = split_garbage(resources, reuploads, garbage, folder)
         step.items = len(canaries)
+        step.said = (
+            f"{tally_of(split.garbage).objects} still garbage, {tally_of(split.live).objects} live after all, "
+            f"{tally_of(split.undecided).objects} undecided"
+        )
     return Reverified(
         live=live,
         parts=split.garbage,

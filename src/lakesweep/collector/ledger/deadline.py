@@ -55,7 +55,7 @@ def write_and_time(
     if store_time is None:
         return (
             None,
-            "the store gives no time of modification, so no authorisation's end can be told",
+            "the store gives no time of modification, so nobody knows until when deletes are allowed",
         )
     ended = this_moment()
     # The write took some time, and within it the store may have read its clock at any moment.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.identify import read_references
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.catalogs.nessie.second_look import Known, NewContents, find_new_contents
 from lakesweep.collector.judge.references import LIVE
@@ -54,11 +55,13 @@ class CatalogNow:
 
     def look(self) -> NewlyLive:
         """What is live now and was not when the set was marked."""
-        heads = {f"{r.kind} {r.name}": r.hash for r in self._client.references()}
-        if heads.items() <= self._heads.items():
+        config, references = read_references(self._client)
+        if all(self._heads.get(str(reference)) == reference.hash for reference in references):
             return self._seen
         found = find_new_contents(
             self._client,
+            config,
+            references,
             self._policies,
             Known(self._heads, self._known_ends()),
             keep_state_at_cutoff=self._facts is not None and self._facts.keep_state_at_cutoff,

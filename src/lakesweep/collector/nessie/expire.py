@@ -48,6 +48,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     foreign_errors_as_ours,
 )
+from lakesweep.progress import human_count
 
 _NAMED_AT_MOST = 20
 
@@ -189,7 +190,7 @@ class _Expiry:
             spelling = BaseSpelling(found.folders.bases)
             files = self._deferred_files(garbage.garbage, spelling)
             step.items = self._live_sets.add_deferred(self._live_set.id, files)
-            step.said = f"{step.items} files recorded for a later delete"
+            step.said = f"{human_count(step.items, 'files')} recorded for a later delete"
         found_files = garbage.judged.garbage_tally.objects
         if step.items != found_files:
             raise UnsafeToSweepError(
@@ -197,9 +198,12 @@ class _Expiry:
                 kind="not-conserved",
             )
         status = RunStatus.MARKED if step.items else RunStatus.NOTHING_TO_DO
-        record = self._resources.ended(self._record, status).noted(
-            f"{step.items} files are recorded: `list-deferred` shows them, `deferred-deletes` deletes them"
-        )
+        record = self._resources.ended(self._record, status)
+        if step.items:
+            record = record.noted(
+                f"{human_count(step.items, 'files')} recorded for a later delete. `list-deferred` shows the list, "
+                "`deferred-deletes` deletes what is on it"
+            )
         self._resources.save_record(self._folder.record, record)
         return record
 
@@ -232,7 +236,7 @@ class _Expiry:
                 objects=earlier.objects,
                 bytes=earlier.bytes,
                 protected=earlier.protected,
-            ).noted("goes on with an earlier expiry of this set")
+            ).noted("continues an earlier expiry of this set")
             return plan
         return None
 
@@ -263,6 +267,6 @@ def _named(tables: list[FoundTable]) -> Iterator[str]:
     if tables:
         shown = first_few([f"{table.folder} ({table.kind})" for table in tables], _NAMED_AT_MOST)
         yield (
-            f"{len(tables)} tables below base locations are no live content of this catalog, and their files stay: "
+            f"{len(tables)} tables below base locations are not live in this catalog, and their files stay: "
             f"{shown}"
         )

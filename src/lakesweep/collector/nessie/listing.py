@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.listing import ListedCatalog, Listing, Piece
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.domain.location import Location
-from lakesweep.storage import LISTING_SCHEMA
+from lakesweep.storage import LISTING_SCHEMA, ObjectStore
 from lakesweep.storage.keys import is_odd_key
 
 FILE_SCHEMA = pa.schema(
@@ -57,14 +57,17 @@ class ListedFolders(ListedCatalog[Location]):
     stores: TableStores
     schema: pa.Schema = FILE_SCHEMA
 
-    def pages(self, pieces: Sequence[Piece[Location]]) -> Iterator[pa.RecordBatch]:
+    def places(
+        self, pieces: Sequence[Piece[Location]]
+    ) -> Iterator[tuple[ObjectStore, dict[Piece[Location], str]]]:
         for piece in pieces:
-            folder, store = piece.folder, self.stores.open(piece.folder)
-            for page in store.list() if piece.recursive else [store.list_folder().objects]:
-                keys, *more, is_odd = page.columns
-                uris = pc.binary_join_element_wise(folder.uri, keys, "/")
-                is_odd = pc.or_(is_odd, is_odd_key(folder.key))
-                yield pa.RecordBatch.from_arrays([uris, *more, is_odd], schema=LISTING_SCHEMA)
+            yield self.stores.open(piece.folder), {piece: ""}
+
+    def named(self, piece: Piece[Location], page: pa.RecordBatch) -> pa.RecordBatch:
+        keys, *more, is_odd = page.columns
+        uris = pc.binary_join_element_wise(piece.folder.uri, keys, "/")
+        is_odd = pc.or_(is_odd, is_odd_key(piece.folder.key))
+        return pa.RecordBatch.from_arrays([uris, *more, is_odd], schema=LISTING_SCHEMA)
 
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
         is_checksum = pc.match_substring_regex(page.column("key"), _CHECKSUM_FILE)

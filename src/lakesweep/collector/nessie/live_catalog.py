@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.collected_places import CollectedPlaces, find_collected_places
-from lakesweep.collector.nessie.folders import TableFolders, find_base_folders, named_files
+from lakesweep.collector.nessie.folders import (
+    BaseFolder,
+    TableFolders,
+    find_base_folders,
+    named_files,
+)
 from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import (
     LiveFiles,
@@ -159,10 +164,10 @@ def read_live_catalog(
     return LiveCatalog(states, folders, reader, collected)
 
 
-def refuse_own_files_below(ours: Mapping[str, str], folders: TableFolders) -> None:
+def refuse_own_files_below(ours: Mapping[str, str], bases: Iterable[BaseFolder]) -> None:
     """A listing of a base location must not find our own files (what → where) there."""
     for what, uri in ours.items():
-        for base in folders.bases:
+        for base in bases:
             if any(is_below(fold(uri), fold(b)) for b in (base.spelled, base.location.uri)):
                 raise ConfigError(
                     f"{what} {uri} lies below the base location {base.spelled}, where it would be taken for garbage. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -141,8 +141,10 @@ def read_manifest_lists(
     return in_batches(_manifest_list_rows(lake, dict(items)))
 
 
-def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:
-    seen: dict[str, Promised] = {}
+def read_whole_lists(
+    lake: TableStores, totals: Mapping[str, int | None]
+) -> Iterator[tuple[str, ManifestList | Unreadable]]:
+    """Manifest lists by path; `Unreadable`, too, where one names fewer files than its snapshot's summary promises."""
     counted = _LiveEntries(lake)
 
     def whole_list(data: bytes, path: str) -> ManifestList:
@@ -151,7 +153,12 @@ def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Ite
             counted.refuse_fewer(listed.paths, total, "it")
         return listed
 
-    for path, listed in lake.parse_many(totals, whole_list):
+    return lake.parse_many(totals, whole_list)
+
+
+def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:
+    seen: dict[str, Promised] = {}
+    for path, listed in read_whole_lists(lake, totals):
         if isinstance(listed, Unreadable):
             yield Named.unreadable(path, listed)
             continue

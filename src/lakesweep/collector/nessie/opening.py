@@ -66,7 +66,7 @@ class LiveSetRun:
         }
         if self.live_sets.local_file is not None:
             ours["the database of live sets"] = self.live_sets.local_file
-        refuse_own_files_below(ours, found.folders)
+        refuse_own_files_below(ours, found.folders.bases)
         return found
 
     def clock_readings(self, found: LiveCatalog, our_time: datetime) -> Iterator[ClockReading]:

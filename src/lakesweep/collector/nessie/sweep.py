@@ -136,7 +136,7 @@ class SweptLiveSet(SweptCatalog):
             )
             tallies = judged.tallies
             step.handled(judged.garbage_tally)
-            step.said = f"{judged.garbage_tally} still garbage, {tallies[Verdict.LIVE]} live again"
+            step.said = f"still garbage: {judged.garbage_tally}; live again, and kept: {tallies[Verdict.LIVE]}"
         self.found.refuse_bad_manifests(judged.bad_manifests, "No further file was deleted.")
         kept = KeptRows(
             revived=tallies[Verdict.LIVE],

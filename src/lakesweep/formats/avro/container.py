@@ -61,12 +61,12 @@ def open_container(data: bytes) -> Container:
     """Read the header.
 
     Raises:
-        FormatError: this is no Avro file, or its header is damaged.
+        FormatError: this is not an Avro file, or its header is damaged.
     """
     if data.startswith(_ENCRYPTED_MAGIC):
         raise avro_error("it is encrypted, which is not supported")
     if not data.startswith(_MAGIC):
-        raise avro_error("it is no Avro file")
+        raise avro_error("it is not an Avro file")
     metadata: dict[str, bytes] = {}
     pos = len(_MAGIC)
     while True:

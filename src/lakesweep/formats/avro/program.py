@@ -79,7 +79,7 @@ def compile_program(schema: bytes, columns: tuple[str, ...]) -> Program:
     """The program that reads `columns` (dotted paths) from objects of this schema."""
     row = parse_schema(schema)
     if not isinstance(row, Record):
-        raise avro_error("its objects are no records")
+        raise avro_error("its objects are not records")
     compiler = _Compiler(columns)
     compiler.compile(row)
     code = np.array(compiler.code, np.int64).reshape(-1)

@@ -156,5 +156,5 @@ def _texts(column: Column, data: Bytes, starts: Ints, sizes: Ints, is_set: Flags
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise avro_error(f"its column {column.path!r} holds bytes that are no text") from error
+            raise avro_error(f"its column {column.path!r} holds bytes that are not text") from error
     return array

@@ -97,7 +97,7 @@ def parse_schema(text: bytes) -> Type:
     try:
         node = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise avro_error(f"its schema is no JSON ({type(error).__name__})") from error
+        raise avro_error(f"its schema is not JSON ({type(error).__name__})") from error
     parsed = _Parser().parse(node, "", 0)
     smallest_size(parsed)
     return parsed
@@ -142,7 +142,7 @@ class _Parser:
         if isinstance(node, list):
             return Union([self.parse(branch, namespace, depth + 1) for branch in node])
         if not isinstance(node, dict):
-            raise avro_error("its schema holds a type that is no type")
+            raise avro_error("its schema holds a type that is not a type")
         match node.get("type"):
             case "record" | "error":
                 return self._record(node, namespace, depth)

@@ -87,9 +87,9 @@ def read_document(data: bytes) -> Document:
     try:
         found = _parsed(data)
     except (ValueError, RecursionError) as error:
-        raise metadata_error(f"it is no JSON ({error.__class__.__name__})") from error
+        raise metadata_error(f"it is not JSON ({error.__class__.__name__})") from error
     if not isinstance(found, dict):
-        raise metadata_error("its JSON is no object")
+        raise metadata_error("its JSON is not an object")
     return Document(found)
 
 

@@ -129,7 +129,7 @@ def _opened(data: bytes) -> Container:
 def _required(batch: pa.RecordBatch, column: str, type_: pa.DataType, kind: str) -> pa.Array:
     found = batch.column(column)
     if found.type != type_:
-        raise _error(f"it is no {kind}: its schema has no column {column} of type {type_}")
+        raise _error(f"it is not a {kind}: its schema has no column {column} of type {type_}")
     if found.null_count:
         raise _error(f"its column {column} has a null in it")
     return found

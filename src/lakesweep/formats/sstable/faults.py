@@ -38,7 +38,7 @@ FAULTS = {
     VALUE_LENGTH: "a record's identity or data reaches beyond the record",
     PROTOBUF: "a record's data is not a valid Entry message",
     ADDRESS_TYPE: "an entry's address is of an unknown type",
-    TIMESTAMP: "an entry's time is no time",
+    TIMESTAMP: "an entry's time is not a time",
     KEYS_TOO_LARGE: "its keys are larger than the file promises",
     HANDLE: "an index entry does not point at the block that comes next",
 }

@@ -162,7 +162,7 @@ def _number(pairs: Mapping[str, bytes], name: str, absent: int | None = None) ->
         return absent
     value, pos = read_varint(raw, 0)
     if pos != len(raw) or value >> 63:
-        raise _unknown(f"{_PREFIX}{name} is no number: {raw.hex()}")
+        raise _unknown(f"{_PREFIX}{name} is not a number: {raw.hex()}")
     return value
 
 

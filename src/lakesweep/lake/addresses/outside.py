@@ -116,7 +116,7 @@ class Addresses:
         if self._context.namespace(repository).endpoint != location.endpoint:
             raise InvalidAddressError(
                 f"{location} is on a server that the repository's own store is not on;"
-                " it can't be told what else that server is called. Nothing was staged."
+                " other names of that server are not known. Nothing was staged."
             )
 
 

@@ -56,7 +56,10 @@ class Metrics:
 
     def render(self) -> str:
         """The page that Prometheus reads."""
-        return "\n".join([*self._request_lines(), *self._lake_lines()]) + "\n"
+        return (
+            "\n".join([*self._request_lines(), *self._lake_lines(), *self._hard_delete_lines()])
+            + "\n"
+        )
 
     def _request_lines(self) -> Iterator[str]:
         # Copies: this runs in a thread, and the event loop goes on counting.
@@ -96,6 +99,12 @@ class Metrics:
             ("pending_uploads", "Uploads under way and addresses not linked yet.", counts.pending),
             ("pending_oldest_seconds", "Age of the oldest of them.", counts.pending_oldest_seconds),
             ("tracked_copies", "Copies that a collection must still count.", counts.copies),
+            ("hard_delete_queue", "Dropped objects that wait for a review.", counts.queued),
+            (
+                "hard_delete_queue_oldest_seconds",
+                "Age of the drop of the one that is due first.",
+                counts.queued_oldest_seconds,
+            ),
             ("counts_are_cut", "1 when a number above is a lower bound.", int(counts.is_cut)),
         )
         for name, what, value in gauges:
@@ -104,6 +113,36 @@ class Metrics:
         yield from _series(
             "slices_total", "counter", "Slices that this process began.", [("", began)]
         )
+
+    def _hard_delete_lines(self) -> Iterator[str]:
+        counts = self._lake.reviewer.counts
+        totals = (
+            (
+                "hard_deleted_objects_total",
+                "Objects that this process's reviews deleted.",
+                counts.deleted_objects,
+            ),
+            ("hard_deleted_bytes_total", "Bytes of those objects.", counts.deleted_bytes),
+            ("hard_delete_kept_total", "Reviewed objects that something referred to.", counts.kept),
+            ("hard_delete_failed_total", "Deletes that the store did not do.", counts.failed),
+            (
+                "hard_delete_refusals_total",
+                "Operations refused for the sake of a delete.",
+                self._lake.fence.refusals,
+            ),
+        )
+        for name, what, value in totals:
+            yield from _series(name, "counter", what, [("", value)])
+        name = "lakesweep_lake_hard_delete_seconds"
+        yield f"# HELP {name} Time from the last dereference of an object to its end."
+        yield f"# TYPE {name} histogram"
+        latencies = dict(counts.latencies)
+        below = accumulate(latencies.get(bound, 0) for bound in counts.bounds)
+        for upper, count in zip(counts.bounds, below, strict=True):
+            yield f'{name}_bucket{{le="{upper}"}} {count}'
+        yield f'{name}_bucket{{le="+Inf"}} {sum(latencies.values())}'
+        yield f"{name}_sum {counts.latency_seconds:.6f}"
+        yield f"{name}_count {sum(latencies.values())}"
 
     def _count(self) -> LakeCounts:
         with self._count_turn:

@@ -10,13 +10,12 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from lakesweep.errors import ConfigError
-from lakesweep.formats.entries import Entry
+from lakesweep.lake.addresses.inside import staged_address
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.branches import Branches
-from lakesweep.lake.staging.staged_values import TOMBSTONE, decode_staged, is_relative
+from lakesweep.lake.staging.staged_values import TOMBSTONE
 from lakesweep.lake.uploads.pending import PendingUploads
 from lakesweep.lake.values import Repository
 
@@ -63,21 +62,11 @@ class AddressHolders:
                 for key, value in scan(self._context.kv, token, page_rows=_SCAN_ROWS):
                     if value == TOMBSTONE:
                         continue
-                    address = self._relative(repository, decode_staged(value))
+                    address = staged_address(self._context, repository, value)
                     if address in wanted:
                         path = key.decode(errors="replace")
                         yield AddressHolder("staged", address, record.head.id, path)
         for key, value in self._copies.all(repository):
-            address = self._relative(repository, decode_staged(value))
+            address = staged_address(self._context, repository, value)
             if address in wanted:
                 yield AddressHolder("copy", address, until=self._copies.end_of(key))
-
-    def _relative(self, repository: Repository, entry: Entry) -> str:
-        """The entry's address in the namespace; empty for one outside of it."""
-        if is_relative(entry):
-            return entry.address
-        try:
-            location = self._context.locate(entry.address)
-        except ConfigError:
-            return ""
-        return self._context.namespace(repository).relative(location) or ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.entry_scan import (
@@ -21,7 +22,11 @@ from lakesweep.formats.entry_scan import (
 )
 from lakesweep.formats.jit import jitted
 from lakesweep.formats.octets import Bytes, copy_bytes
+from lakesweep.lake.addresses.inside import staged_address
+from lakesweep.lake.context import LakeContext
+from lakesweep.lake.values import Repository
 
+_SCAN_ROWS = 20_000
 Ints = npt.NDArray[np.int64]
 
 
@@ -57,6 +62,33 @@ def scan_staged_values(values: Sequence[bytes]) -> ScannedValues:
         relative, pa.py_buffer(offsets[: relative + 1]), pa.py_buffer(addresses[:size])
     )
     return ScannedValues(text, seconds[:relative], other_positions[:others].tolist())
+
+
+def staged_among(
+    context: LakeContext, repository: Repository, token: str, wanted: Collection[str]
+) -> set[str]:
+    """Those of the addresses that a staging token has, also where a newer entry hides them."""
+    met: set[str] = set()
+    after = None
+    while True:
+        rows = context.kv.page(token, after=after, limit=_SCAN_ROWS)
+        values = [value for _, value in rows]
+        scanned = scan_staged_values(values)
+        met.update(common_addresses(scanned.addresses, wanted))
+        others = (values[position] for position in scanned.other_positions)
+        met.update({staged_address(context, repository, value) for value in others} & set(wanted))
+        if len(rows) < _SCAN_ROWS:
+            return met
+        after = rows[-1][0]
+
+
+def common_addresses(addresses: pa.StringArray, wanted: Collection[str]) -> list[str]:
+    """Those of the column that are wanted."""
+    if not len(addresses):
+        return []
+    values = pa.array(list(wanted), pa.string())
+    found: list[str] = addresses.filter(pc.is_in(addresses, value_set=values)).to_pylist()
+    return found
 
 
 @jitted

@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from lakesweep.errors import ConfigError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.xid import new_descending_xid
+from lakesweep.lake.addresses.inside import address_inside
 from lakesweep.lake.collection.continuation import Place
 from lakesweep.lake.collection.staged_scan import scan_staged_values
 from lakesweep.lake.collection.uncommitted_file import UncommittedFile
 from lakesweep.lake.context import LakeContext, full_address
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.branches import Branches
-from lakesweep.lake.staging.staged_values import decode_staged, is_relative
+from lakesweep.lake.staging.staged_values import decode_staged
 from lakesweep.lake.uploads.pending import PendingUploads
 from lakesweep.lake.values import Repository, UncommittedPage
 
@@ -144,15 +144,6 @@ class GcUncommitted:
             self._add_entry(repository, decode_staged(values[position]), file)
 
     def _add_entry(self, repository: Repository, entry: Entry, file: UncommittedFile) -> None:
-        created_at = entry.last_modified or datetime.fromtimestamp(0, UTC)
-        if is_relative(entry):
-            file.add(entry.address, created_at)
-            return
-        try:
-            location = self._context.locate(entry.address)
-        except ConfigError:
-            # Not a place any store of ours has, so not in this namespace.
-            return
-        relative = self._context.namespace(repository).relative(location)
+        relative = address_inside(self._context, repository, entry)
         if relative:
-            file.add(relative, created_at)
+            file.add(relative, entry.last_modified or datetime.fromtimestamp(0, UTC))

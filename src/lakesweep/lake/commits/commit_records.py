@@ -17,7 +17,9 @@ from lakesweep.domain.commits import Commit, CommitId, MetaRangeId
 from lakesweep.formats.identity import commit_id as compute_commit_id
 from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.errors import InvalidRequestError, MissingError
+from lakesweep.lake.errors import CondemnedError, InvalidRequestError, MissingError
+from lakesweep.lake.hard_delete.fence import Fence, FenceMovedError, FoundFence
+from lakesweep.lake.kv.interface import Change, Held
 from lakesweep.lake.records import (
     cut_page,
     decode_record,
@@ -38,8 +40,9 @@ _CACHED_COMMITS = 20_000
 class Commits:
     """All commits of all repositories. A commit never changes, so it is written once and read by anyone."""
 
-    def __init__(self, context: LakeContext) -> None:
+    def __init__(self, context: LakeContext, fence: Fence) -> None:
         self._context = context
+        self._fence = fence
         self._cache: SizedCache[Commit] = SizedCache(_CACHED_COMMITS)
         self._maker = uuid.uuid4().hex
 
@@ -56,7 +59,28 @@ class Commits:
 
     def put(self, repository: Repository, commit: Commit) -> None:
         """Write the record for good. Its id names its content, so whoever wrote it before wrote the same."""
-        self._context.kv.set(partition_of(repository), _key(commit.id), _encode(commit))
+        record = Change(partition_of(repository), _key(commit.id), _encode(commit))
+        while True:
+            fence = self._fence.read(repository)
+            self.refuse_unknown(repository, fence, commit.meta_range_id)
+            if self._context.kv.change_all([record], [fence.held]):
+                return
+
+    def refuse_unknown(
+        self, repository: Repository, fence: FoundFence, metarange_id: MetaRangeId
+    ) -> None:
+        """Raise `CondemnedError` when no commit has the metarange, in a repository where reviews have deleted objects.
+
+        A metarange alone keeps nothing: what it names may have been taken for dropped, and be gone.
+        """
+        if not fence.state.has_condemned or not metarange_id:
+            return
+        if all(commit.meta_range_id != metarange_id for commit in self.all(repository)):
+            raise CondemnedError(
+                f"no commit of repository {repository.id} has the metarange {metarange_id}, and objects that no commit"
+                " has are deleted for good here; nothing was committed. Stage the objects and commit them.",
+                kind="unknown-metarange",
+            )
 
     def hold(self, repository: Repository, commit_id: CommitId) -> None:
         """See to it that the record stays, before a ref or another commit names it; `MissingError` when it is gone."""
@@ -84,8 +108,13 @@ class Commits:
         creation_date: datetime,
         parents: Sequence[Commit],
         metadata: Mapping[str, str],
+        held: Held | None = None,
     ) -> Commit:
-        """A new commit, stored; nothing points at it yet. All parents but the main one, a branch's head, are held."""
+        """A new commit, stored; nothing points at it yet. All parents but the main one, a branch's head, are held.
+
+        Raises:
+            FenceMovedError: what is `held` has another value; the commit was not stored.
+        """
         for parent in parents[1:]:
             self.hold(repository, parent.id)
         parent_ids = tuple(parent.id for parent in parents)
@@ -106,8 +135,10 @@ class Commits:
             metadata=dict(metadata),
             generation=max((parent.generation for parent in parents), default=0) + 1,
         )
-        raw = _encode(commit, self._maker)
-        while not self._context.kv.set_if(partition_of(repository), _key(commit.id), raw, None):
+        raw, kv = _encode(commit, self._maker), self._context.kv
+        while not kv.set_if(partition_of(repository), _key(commit.id), raw, None, held):
+            if held is not None and kv.get(held[0], held[1]) != held[2]:
+                raise FenceMovedError
             # Somebody made the very same commit. Both rely on the record, so neither may remove it.
             with suppress(MissingError):
                 self.hold(repository, commit.id)
@@ -118,6 +149,11 @@ class Commits:
         """Every commit, dangling ones included, in id order."""
         rows = self._context.rows(repository, _PREFIX, page_rows=_SCAN_ROWS)
         return (_decode(value) for _, value in rows)
+
+    def all_with_maker(self, repository: Repository) -> Iterator[tuple[Commit, str]]:
+        """Every commit with the name of the process that may yet remove it; empty for one that stays."""
+        rows = self._context.rows(repository, _PREFIX, page_rows=_SCAN_ROWS)
+        return ((_decode(value), decode_record(value).get("maker", "")) for _, value in rows)
 
     def page(self, repository: Repository, *, after: str = "", amount: int = 1000) -> Page[Commit]:
         """Commits in id order, dangling ones included; the offset is the commit's id."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from lakesweep.domain.commits import CommitId, MetaRangeId
+from lakesweep.formats.entries import AddressType
 from lakesweep.formats.metaranges import RangeInfo, read_metarange
-from lakesweep.formats.ranges import open_range
+from lakesweep.formats.ranges import open_range, read_range_addresses
 from lakesweep.formats.sstable import Table
+from lakesweep.lake.addresses.inside import inside
 from lakesweep.lake.caches import SizedCache
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.context import LakeContext, partition_of
@@ -51,6 +55,20 @@ class Committed:
             return open_range(data, expected_count=info.count), len(data)
 
         return self._tables.get((partition_of(repository), info.id), read)
+
+    def addresses(self, repository: Repository, info: RangeInfo) -> pa.StringArray:
+        """The addresses in a range that lie in the repository's namespace, relative to it."""
+        data = self._context.store(repository).read(metadata_key(info.id))
+        read = read_range_addresses(data, expected_count=info.count)
+        types = read.column("address_type").to_numpy(zero_copy_only=False)
+        column = read.column("address")
+        if (types == AddressType.RELATIVE).all():
+            return column
+        found = (
+            inside(self._context, repository, address) if "://" in address else address
+            for address in column.to_pylist()
+        )
+        return pa.array([address for address in found if address], pa.string())
 
     def find(self, repository: Repository, metarange_id: MetaRangeId, key: bytes) -> bytes | None:
         """The record at a path, or None."""

@@ -8,17 +8,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
+from itertools import chain
 
 from lakesweep.domain.commits import Commit, MetaRangeId
 from lakesweep.errors import ObjectNotFoundError
+from lakesweep.formats.metaranges import RangeInfo
+from lakesweep.lake.collection.staged_scan import staged_among
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.commits.committed import Committed
 from lakesweep.lake.commits.metarange_writer import apply_changes
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.errors import DirtyBranchError, MissingError, NoChangesError
+from lakesweep.lake.errors import DirtyBranchError, LakeError, MissingError, NoChangesError
+from lakesweep.lake.hard_delete.fence import Fence, FenceMovedError, FoundFence
+from lakesweep.lake.hard_delete.revivals import Revivals
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, too_many_tries
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.staging.entries import Entries
@@ -40,6 +46,8 @@ class Committing:
     _entries: Entries
     _staging: Staging
     _dropped_tokens: DroppedTokens
+    _fence: Fence
+    _revivals: Revivals
 
     def commit(
         self,
@@ -72,24 +80,34 @@ class Committing:
             )
         if not allow_empty and self._staging.is_empty(self._branches.read(repository, branch_id)):
             raise _no_changes(repository, branch_id)
+        # Read before what is sealed is known to be on the branch: see `hard_delete.fence`.
+        fence = self._fence.read(repository)
         record = self._staging.seal(repository, branch_id)
         for _ in range(MAX_TRIES):
             parent = self._commits.get(repository, record.head.commit_id)
             metarange_id, effective_changes = self._lay_over(repository, record, parent)
             if not effective_changes and not allow_empty:
                 raise _no_changes(repository, branch_id)
-            commit = self._commits.make(
+            commit = self._make_under_fence(
                 repository,
-                committer=committer,
-                message=message,
-                meta_range_id=metarange_id,
-                creation_date=date or self._context.now(),
-                parents=(parent,),
-                metadata=metadata,
+                fence,
+                partial(self._is_staged_still, repository, record, parent, metarange_id, fence),
+                partial(
+                    self._commits.make,
+                    repository,
+                    committer=committer,
+                    message=message,
+                    meta_range_id=metarange_id,
+                    creation_date=date or self._context.now(),
+                    parents=(parent,),
+                    metadata=metadata,
+                ),
             )
-            if self._move_head(repository, record, commit):
-                return commit
-            self._commits.remove_lost(repository, commit)
+            if commit is not None:
+                if self._move_head(repository, record, commit):
+                    return commit
+                self._commits.remove_lost(repository, commit)
+            fence = self._fence.read(repository)
             record = self._branches.read(repository, branch_id)
         raise too_many_tries(repository, branch_id, "what was staged is staged still")
 
@@ -105,6 +123,7 @@ class Committing:
         date: datetime | None,
     ) -> Commit:
         """Commit a metarange that is in the store already; the branch must be clean."""
+        fence = self._fence.read(repository)
         record = self._branches.read(repository, branch_id)
         self.assert_clean(repository, record)
         try:
@@ -115,16 +134,27 @@ class Committing:
                 kind="metarange-not-found",
             ) from missing
         parent = self._commits.get(repository, record.head.commit_id)
-        commit = self._commits.make(
+
+        def is_known(fence: FoundFence) -> bool:
+            self._commits.refuse_unknown(repository, fence, metarange_id)
+            return True
+
+        commit = self._make_under_fence(
             repository,
-            committer=committer,
-            message=message,
-            meta_range_id=metarange_id,
-            creation_date=date or self._context.now(),
-            parents=(parent,),
-            metadata=metadata,
+            fence,
+            is_known,
+            partial(
+                self._commits.make,
+                repository,
+                committer=committer,
+                message=message,
+                meta_range_id=metarange_id,
+                creation_date=date or self._context.now(),
+                parents=(parent,),
+                metadata=metadata,
+            ),
         )
-        if not self.advance(repository, record, commit):
+        if commit is None or not self.advance(repository, record, commit):
             raise too_many_tries(repository, branch_id, "nothing was committed")
         return commit
 
@@ -142,10 +172,82 @@ class Committing:
         Otherwise the commit is removed: nothing will ever point at it.
         """
         head = replace(record.head, commit_id=commit.id)
-        if self._branches.replace(repository, record, head) is None:
+        try:
+            while True:
+                fence = self._revivals.fence(repository)
+                self._revivals.refuse_metarange(
+                    repository, fence, commit.meta_range_id, "nothing was committed"
+                )
+                if self._branches.replace(repository, record, head, fence.held) is not None:
+                    return True
+                if self._branches.read(repository, head.id).raw != record.raw:
+                    break
+        except LakeError:
             self._commits.remove_lost(repository, commit)
-            return False
-        return True
+            raise
+        self._commits.remove_lost(repository, commit)
+        return False
+
+    def _make_under_fence(
+        self,
+        repository: Repository,
+        fence: FoundFence,
+        may_make: Callable[[FoundFence], bool],
+        make: Callable[..., Commit],
+    ) -> Commit | None:
+        """Store a commit while the fence is as read; None when what it is made of is not there any more.
+
+        Args:
+            may_make: looks, after the fence was read, whether what the commit is made of is there; raises
+                `CondemnedError` when some of it is being deleted.
+        """
+        while may_make(fence):
+            try:
+                return make(held=fence.held)
+            except FenceMovedError:
+                fence = self._fence.read(repository)
+        return None
+
+    def _is_staged_still(
+        self,
+        repository: Repository,
+        record: BranchRecord,
+        parent: Commit,
+        metarange_id: MetaRangeId,
+        read_before: FoundFence,
+        fence: FoundFence,
+    ) -> bool:
+        """Whether what the metarange adds to the parent is staged on the branch, none of it being deleted.
+
+        That is known by the fence that was read before the entries were. By a later one they are looked at again: a
+        writer that was slow may have written over some of them, though their token is sealed.
+        """
+        tokens = record.head.sealed_tokens
+        condemned = fence.state.condemned
+        for token in tokens if condemned else ():
+            met = staged_among(self._context, repository, token, condemned)
+            self._fence.refuse_condemned(repository, fence, met, "nothing was committed")
+        if fence == read_before:
+            return True
+        added = self._added_addresses(repository, parent.meta_range_id, metarange_id)
+        for token in tokens:
+            added -= staged_among(self._context, repository, token, added)
+        attached = self._branches.read(repository, record.head.id).tokens
+        return not added and set(tokens) <= set(attached)
+
+    def _added_addresses(
+        self, repository: Repository, parent_id: MetaRangeId, metarange_id: MetaRangeId
+    ) -> set[str]:
+        """Addresses in the ranges that a metarange has and its parent has not, but those in the ranges they replace."""
+        before = {info.id: info for info in self._committed.ranges(repository, parent_id)}
+        after = {info.id: info for info in self._committed.ranges(repository, metarange_id)}
+
+        def addresses(infos: Iterable[RangeInfo]) -> set[str]:
+            found = (self._committed.addresses(repository, info).to_pylist() for info in infos)
+            return set(chain.from_iterable(found))
+
+        new = addresses(info for id_, info in after.items() if id_ not in before)
+        return new - addresses(info for id_, info in before.items() if id_ not in after)
 
     def _lay_over(
         self, repository: Repository, record: BranchRecord, parent: Commit
@@ -167,7 +269,8 @@ class Committing:
     def _move_head(self, repository: Repository, record: BranchRecord, commit: Commit) -> bool:
         """Set the head and let go of the tokens the commit holds. False when the head moved: then all is to do again."""
         committed_tokens = record.head.sealed_tokens
-        self._dropped_tokens.note(repository, record.head.id, committed_tokens, self._context.now())
+        noted_at = self._context.now()
+        self._dropped_tokens.note(repository, record.head.id, committed_tokens, noted_at)
         for _ in range(MAX_TRIES):
             newer = record.head.sealed_tokens[
                 : len(record.head.sealed_tokens) - len(committed_tokens)
@@ -180,6 +283,10 @@ class Committing:
                 return False
             head = replace(record.head, commit_id=commit.id, sealed_tokens=newer)
             if self._branches.replace(repository, record, head) is not None:
+                if self._context.hard_deletes(repository):
+                    self._dropped_tokens.note_commit(
+                        repository, head.id, committed_tokens, noted_at, commit.id
+                    )
                 return True
             # Others may only have sealed further tokens; those stay attached, and this commit still holds.
             record = self._branches.read(repository, record.head.id)

@@ -55,7 +55,7 @@ class Merging:
         """Merge, and give the merge commit's id."""
         if strategy not in _STRATEGY_NAMES:
             raise InvalidRequestError(
-                f"{strategy!r} is no merge strategy; use 'dest-wins' or 'source-wins'",
+                f"{strategy!r} is not a merge strategy; use 'dest-wins' or 'source-wins'",
                 kind="invalid-strategy",
             )
         for _ in range(MAX_TRIES):
@@ -64,6 +64,8 @@ class Merging:
             source = self._commits.get(
                 repository, self._refs.resolve(repository, source_ref).commit_id
             )
+            # A squashed commit names no parent that would hold it.
+            self._commits.hold(repository, source.id)
             destination = self._commits.get(repository, record.head.commit_id)
             base = merge_base(self._commits, repository, source.id, destination.id)
             if source.meta_range_id == base.meta_range_id and not allow_empty:

@@ -137,7 +137,7 @@ class Reverting:
         raise too_many_tries(repository, branch_id, "nothing was committed")
 
     def _commit_of(self, repository: Repository, ref: str) -> Commit:
-        return self._commits.get(repository, self._refs.resolve(repository, ref).commit_id)
+        return self._commits.get(repository, self._refs.resolve_to_point_at(repository, ref))
 
     def _parent(self, repository: Repository, commit: Commit, number: int) -> Commit:
         if not 0 <= number <= len(commit.parents) or not commit.parents:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from types import EllipsisType
+from typing import NamedTuple, Protocol
 
 PAGE_ROWS = 1000
 
@@ -12,6 +13,18 @@ Row = tuple[bytes, bytes]
 
 Held = tuple[str, bytes, bytes]
 """A partition, a key in it, and the value that the key must have for another write to be made."""
+
+
+class Change(NamedTuple):
+    """One of several changes that are made together: a value for a key (None: the key goes).
+
+    `expected` is what must be there before (None: no such key); `...` stands for whatever is there.
+    """
+
+    partition: str
+    key: bytes
+    value: bytes | None
+    expected: bytes | EllipsisType | None = ...
 
 
 class KeyValueStore(Protocol):
@@ -47,6 +60,13 @@ class KeyValueStore(Protocol):
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         """Write many values, all or none; rows in key order are quickest."""
+        ...
+
+    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+        """Make all changes in one transaction, of any partitions and each of another key, or none of them; say which.
+
+        They are made if each finds what it expects, while each key of `held` has its value.
+        """
         ...
 
     def delete(self, partition: str, key: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row, end_of_prefix
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row, end_of_prefix
 
 # All columns are bytes: those are ordered bytewise, whatever collation the server was set up with.
 _METADATA = MetaData()
@@ -44,6 +44,7 @@ _CREATE = text(
 _REPLACE = text("UPDATE lake_kv SET v = :v WHERE part = :part AND k = :k AND v = :expected")
 # Locked until the write is made: who would remove the record waits for it, or was first and is seen.
 _IS_HELD = "EXISTS (SELECT 1 FROM lake_kv WHERE part = :held_part AND k = :held_k AND v = :held_v FOR SHARE)"
+_HOLD = text("SELECT 1 FROM lake_kv WHERE part = :part AND k = :k AND v = :v FOR SHARE")
 _CREATE_HELD = text(
     f"INSERT INTO lake_kv (part, k, v) SELECT :part, :k, :v WHERE {_IS_HELD}"
     " ON CONFLICT (part, k) DO NOTHING"
@@ -124,6 +125,22 @@ class PostgresKeyValueStore:
             for start in range(0, len(parameters), _WRITE_STEP):
                 connection.execute(_SET, parameters[start : start + _WRITE_STEP])
 
+    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+        with _translated(self._engine.url), self._engine.begin() as connection:
+            for partition, key, value in sorted(held):
+                found = connection.execute(
+                    _HOLD, {"part": partition.encode(), "k": key, "v": value}
+                )
+                if found.fetchone() is None:
+                    connection.rollback()
+                    return False
+            # In one order, so that no two wait for each other.
+            for change in sorted(changes, key=lambda change: change[:2]):
+                if not _make(connection, change):
+                    connection.rollback()
+                    return False
+        return True
+
     def delete(self, partition: str, key: bytes) -> None:
         self._write(_DELETE, {"part": partition.encode(), "k": key})
 
@@ -169,6 +186,23 @@ class PostgresKeyValueStore:
         """A connection on which each statement is its own transaction."""
         with _translated(self._engine.url), self._engine.connect() as connection:
             yield connection.execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _make(connection: Connection, change: Change) -> bool:
+    """Make one change of a transaction; False when something else than it expects is there."""
+    part = {"part": change.partition.encode(), "k": change.key}
+    if change.value is None:
+        if change.expected is ...:
+            connection.execute(_DELETE, part)
+            return True
+        return connection.execute(_DELETE_IF, {**part, "expected": change.expected}).rowcount == 1
+    row = {**part, "v": change.value}
+    if change.expected is ...:
+        connection.execute(_SET, row)
+        return True
+    if change.expected is None:
+        return connection.execute(_CREATE, row).rowcount == 1
+    return connection.execute(_REPLACE, {**row, "expected": change.expected}).rowcount == 1
 
 
 def _masked(url: URL) -> str:

@@ -10,13 +10,13 @@ import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Held, Row, end_of_prefix
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row, end_of_prefix
 from lakesweep.storage.waiting import about_to_wait
 
 # All columns are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
@@ -109,6 +109,28 @@ class SqliteKeyValueStore:
         complete = [(part, key, value) for key, value in rows]
         if complete:
             self._write(lambda connection: connection.executemany(_SET, complete).rowcount)
+
+    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+        def run(connection: sqlite3.Connection) -> int:
+            # Nothing comes between: this connection has the only transaction that writes.
+            for partition, key, value in held:
+                if _value_at(connection, partition, key) != value:
+                    return 0
+            for change in changes:
+                expected = change.expected
+                if expected is not ... and (
+                    _value_at(connection, change.partition, change.key) != expected
+                ):
+                    return 0
+            for change in changes:
+                part = change.partition.encode()
+                if change.value is None:
+                    connection.execute(_DELETE, (part, change.key))
+                else:
+                    connection.execute(_SET, (part, change.key, change.value))
+            return 1
+
+        return self._write(run) == 1
 
     def delete(self, partition: str, key: bytes) -> None:
         self._write_one(_DELETE, (partition.encode(), key))
@@ -233,6 +255,11 @@ class SqliteKeyValueStore:
             f"the ref store {self._path.name} did not answer as it should: {type(cause).__name__}: {cause};"
             " whether the last change was made is not known, look before repeating it"
         )
+
+
+def _value_at(connection: sqlite3.Connection, partition: str, key: bytes) -> bytes | None:
+    row = connection.execute(_GET, (partition.encode(), key)).fetchone()
+    return None if row is None else row[0]
 
 
 class _Write:

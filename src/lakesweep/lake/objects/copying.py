@@ -109,7 +109,7 @@ class Copying:
                 kind="entry-not-found",
             )
 
-        self._staging.write_computed(repository, branch_id, changed)
+        self._staging.write_references(repository, branch_id, changed)
         return stats_of(repository, path, staged[0])
 
     def _shallow(
@@ -139,7 +139,7 @@ class Copying:
                 value = again
             raise _NotStagedError
 
-        self._staging.write_computed(repository, branch_id, copied, if_absent=if_absent)
+        self._staging.write_references(repository, branch_id, copied, if_absent=if_absent)
         return stats_of(repository, dest_path, staged[0])
 
     def _copy_bytes(

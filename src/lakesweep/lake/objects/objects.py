@@ -200,7 +200,7 @@ class Objects:
                 (key, TOMBSTONE) for key in keys if self._needs_tombstone(repository, head, key)
             ]
 
-        self._staging.write_computed(repository, branch_id, tombstones)
+        self._staging.write_tombstones(repository, branch_id, tombstones)
 
     def _needs_tombstone(self, repository: Repository, head: BranchHead, key: bytes) -> bool:
         staged = self._entries.find_staged(head, key)

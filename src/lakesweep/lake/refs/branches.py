@@ -10,6 +10,8 @@ from functools import lru_cache
 from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, ForbiddenError, MissingError, TooManyTriesError
+from lakesweep.lake.hard_delete.fence import FenceMovedError
+from lakesweep.lake.kv.interface import Held
 from lakesweep.lake.names import check_branch_id
 from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.refs.head_moves import HeadMoves
@@ -61,11 +63,15 @@ class Branches:
         return None if raw is None else BranchRecord(decode_branch(raw), raw)
 
     def replace(
-        self, repository: Repository, record: BranchRecord, head: BranchHead
+        self,
+        repository: Repository,
+        record: BranchRecord,
+        head: BranchHead,
+        held: Held | None = None,
     ) -> BranchRecord | None:
-        """Write `head` in place of the record; None when somebody changed it meanwhile."""
-        raw = encode_branch(head)
-        done = self._context.kv.set_if(partition_of(repository), _key(head.id), raw, record.raw)
+        """Write `head` in place of the record; None when somebody changed it, or what is `held`, meanwhile."""
+        raw, key = encode_branch(head), _key(head.id)
+        done = self._context.kv.set_if(partition_of(repository), key, raw, record.raw, held)
         return BranchRecord(head, raw) if done else None
 
     def create(
@@ -75,8 +81,14 @@ class Branches:
         commit_id: CommitId,
         *,
         is_hidden: bool = False,
+        held: Held | None = None,
     ) -> BranchHead:
-        """A new branch at a commit, with an empty staging area; `ConflictError` (`branch-exists`)."""
+        """A new branch at a commit, with an empty staging area.
+
+        Raises:
+            ConflictError: there is one of that name (`branch-exists`).
+            FenceMovedError: what is `held` has another value.
+        """
         check_branch_id(branch_id)
         head = BranchHead(
             BranchId(branch_id),
@@ -85,8 +97,10 @@ class Branches:
             hidden=is_hidden,
         )
         created = self._context.kv.set_if(
-            partition_of(repository), _key(branch_id), encode_branch(head), None
+            partition_of(repository), _key(branch_id), encode_branch(head), None, held
         )
+        if not created and self.find(repository, branch_id) is None:
+            raise FenceMovedError
         if not created:
             raise ConflictError(
                 f"repository {repository.id} has a branch {branch_id!r} already",
@@ -153,7 +167,7 @@ def new_staging_token(repository: Repository, branch_id: str) -> str:
 def too_many_tries(repository: Repository, branch_id: str, not_done: str) -> TooManyTriesError:
     """The error for a branch that others kept changing."""
     return TooManyTriesError(
-        f"others kept changing branch {branch_id!r} of {repository.id}; {not_done}; try again"
+        f"others kept changing {branch_id!r} of {repository.id}; {not_done}; try again"
     )
 
 

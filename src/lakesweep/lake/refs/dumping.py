@@ -13,6 +13,7 @@ from lakesweep.lake.commits.committed import metadata_key
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import InvalidRequestError, MissingError
 from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.refs.expressions import Refs
 from lakesweep.lake.refs.tags import Tags
 from lakesweep.lake.values import Repository
 
@@ -27,6 +28,7 @@ class Dumping:
     _branches: Branches
     _tags: Tags
     _commits: Commits
+    _refs: Refs
 
     def dump(self, repository: Repository) -> RefsManifest:
         """Write the dump, its manifest last."""
@@ -55,15 +57,15 @@ class Dumping:
             self._commits.put(repository, commit)
         for tag in dump.tags:
             if self._tags.find(repository, tag.id) is None:
-                self._tags.create(repository, tag.id, tag.commit_id)
+                self._refs.create_tag(repository, tag.id, tag.commit_id)
         for head in dump.branches:
             if self._branches.find(repository, head.id) is None:
-                self._branches.create(repository, head.id, head.commit_id, is_hidden=head.hidden)
+                self._refs.create_branch(repository, head.id, head.commit_id, is_hidden=head.hidden)
 
     def metadata_location(self, object_id: str) -> str:
         """Where a range or metarange lies, relative to the namespace. Does not look whether it is there."""
         if not _OBJECT_ID.fullmatch(object_id):
-            raise InvalidRequestError(f"{object_id!r} is no id of a range or metarange")
+            raise InvalidRequestError(f"{object_id!r} is not an id of a range or metarange")
         return metadata_key(object_id)
 
     def read_metadata_object(self, repository: Repository, object_id: str) -> bytes:

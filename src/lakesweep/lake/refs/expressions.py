@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakesweep.domain.commits import BranchHead, Commit, CommitId, Tag
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.errors import InvalidRequestError, MissingError
-from lakesweep.lake.refs.branches import Branches
+from lakesweep.lake.hard_delete.fence import FenceMovedError
+from lakesweep.lake.hard_delete.revivals import Revivals
+from lakesweep.lake.refs.branches import MAX_TRIES, Branches, too_many_tries
 from lakesweep.lake.refs.tags import Tags
 from lakesweep.lake.values import Repository, ResolvedRef
 from lakesweep.storage.waiting import about_to_wait
@@ -47,7 +50,7 @@ class RefExpression:
             # `@` and `$` say which side of a branch is meant, so nothing can come before or behind them.
             if step in ("@", "$") and len(steps) > 1:
                 raise InvalidRequestError(
-                    f"{text!r} is no reference: {step!r} can't be combined", kind="invalid-ref"
+                    f"{text!r} is not a reference: {step!r} can't be combined", kind="invalid-ref"
                 )
         if sum(map(_walked, steps)) > MOST_STEPS_BACK:
             raise InvalidRequestError(
@@ -66,21 +69,39 @@ class RefExpression:
 class Refs:
     """Finds what an expression means: full commit id, then branch, then tag, then unique commit prefix."""
 
-    def __init__(self, branches: Branches, tags: Tags, commits: Commits) -> None:
+    def __init__(
+        self, branches: Branches, tags: Tags, commits: Commits, revivals: Revivals
+    ) -> None:
         self._branches = branches
         self._tags = tags
         self._commits = commits
+        self._revivals = revivals
 
     def create_branch(
         self, repository: Repository, branch_id: str, source_ref: str, *, is_hidden: bool = False
     ) -> BranchHead:
         """A branch at the commit that `source_ref` means; staged changes of the source stay there."""
-        commit_id = self.resolve_to_point_at(repository, source_ref)
-        return self._branches.create(repository, branch_id, commit_id, is_hidden=is_hidden)
+        not_done = "no branch was created"
+        for _ in range(MAX_TRIES):
+            fence = self._revivals.fence(repository)
+            commit_id = self.resolve_to_point_at(repository, source_ref)
+            self._revivals.refuse_commit(repository, fence, commit_id, not_done)
+            with suppress(FenceMovedError):
+                return self._branches.create(
+                    repository, branch_id, commit_id, is_hidden=is_hidden, held=fence.held
+                )
+        raise too_many_tries(repository, branch_id, not_done)
 
     def create_tag(self, repository: Repository, tag_id: str, ref: str) -> Tag:
         """A name for the commit that `ref` means; `ConflictError` (`tag-exists`)."""
-        return self._tags.create(repository, tag_id, self.resolve_to_point_at(repository, ref))
+        not_done = "no tag was created"
+        for _ in range(MAX_TRIES):
+            fence = self._revivals.fence(repository)
+            commit_id = self.resolve_to_point_at(repository, ref)
+            self._revivals.refuse_commit(repository, fence, commit_id, not_done)
+            with suppress(FenceMovedError):
+                return self._tags.create(repository, tag_id, commit_id, fence.held)
+        raise too_many_tries(repository, tag_id, not_done)
 
     def resolve_to_point_at(self, repository: Repository, ref: str) -> CommitId:
         """The commit that `ref` means, which stays from now on whoever made it."""

@@ -142,6 +142,15 @@ class Repositories:
         kv.delete_if(_PARTITION, _key(repository_id), _encode(hidden))
         self._claims.release_instance(repository.instance_uid)
 
+    def set_hard_delete(self, repository_id: str, value: bool | None) -> Repository:
+        """Switch online hard delete for one repository; None leaves it to the server's setting."""
+        repository = self.writable(repository_id)
+        changed = replace(repository, hard_delete=value)
+        kv = self._context.kv
+        if not kv.set_if(_PARTITION, _key(repository_id), _encode(changed), _encode(repository)):
+            raise ConflictError(f"repository {repository_id} was changed meanwhile; try again")
+        return changed
+
     def _fill(self, repository: Repository, *, is_bare: bool) -> None:
         if not (is_bare or repository.is_read_only):
             self._mark_namespace(repository)
@@ -218,6 +227,8 @@ def _encode(repository: Repository) -> bytes:
             "read_only": repository.is_read_only,
             "in_deletion": repository.is_in_deletion,
             "storage_id": repository.storage_id,
+            # Not said, it is not written: records of earlier versions stay what they are.
+            **({} if repository.hard_delete is None else {"hard_delete": repository.hard_delete}),
         }
     )
 
@@ -235,6 +246,7 @@ def _decode(raw: bytes) -> Repository:
         is_read_only=fields["read_only"],
         is_in_deletion=fields["in_deletion"],
         storage_id=fields["storage_id"],
+        hard_delete=fields.get("hard_delete"),
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from lakesweep.domain.commits import CommitId, Tag, TagId
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import ConflictError, MissingError
+from lakesweep.lake.hard_delete.fence import FenceMovedError
+from lakesweep.lake.kv.interface import Held
 from lakesweep.lake.names import check_tag_id
 from lakesweep.lake.records import cut_page, decode_record, encode_record, fields_of, page_size
 from lakesweep.lake.values import Page, Repository
@@ -32,12 +34,16 @@ class Tags:
             raise _missing(repository, tag_id)
         return found
 
-    def create(self, repository: Repository, tag_id: str, commit_id: CommitId) -> Tag:
-        """Name a commit; `ConflictError` (`tag-exists`)."""
+    def create(
+        self, repository: Repository, tag_id: str, commit_id: CommitId, held: Held | None = None
+    ) -> Tag:
+        """Name a commit; `ConflictError` (`tag-exists`), `FenceMovedError` when what is `held` has another value."""
         check_tag_id(tag_id)
         tag = Tag(TagId(tag_id), commit_id)
         record = encode_record(fields_of(tag))
-        if not self._context.kv.set_if(partition_of(repository), _key(tag_id), record, None):
+        if not self._context.kv.set_if(partition_of(repository), _key(tag_id), record, None, held):
+            if self.find(repository, tag_id) is None:
+                raise FenceMovedError
             raise ConflictError(
                 f"repository {repository.id} has a tag {tag_id!r} already", kind="tag-exists"
             )

@@ -15,10 +15,10 @@ _CHECKSUM = re.compile(r"[\x21-\x7e]{1,1024}")
 
 
 def check_description(*, content_type: str = "", metadata: Mapping[str, str] | None = None) -> None:
-    """Refuse a content type that no header can carry, and metadata that is no text or longer than S3 allows."""
+    """Refuse a content type that no header can carry, and metadata that is not text or longer than S3 allows."""
     if not _CONTENT_TYPE.fullmatch(content_type):
         raise InvalidRequestError(
-            f"{content_type[:100]!r} is no content type: use up to 1024 printable ASCII characters."
+            f"{content_type[:100]!r} is not a content type: use up to 1024 printable ASCII characters."
             " Nothing was stored.",
             kind="invalid-content-type",
         )
@@ -26,7 +26,7 @@ def check_description(*, content_type: str = "", metadata: Mapping[str, str] | N
         size = sum(map(_size, (metadata or {}).items()))
     except UnicodeEncodeError as wrong:
         raise InvalidRequestError(
-            "the metadata holds half of a surrogate pair, which is no text. Nothing was stored.",
+            "the metadata holds half of a surrogate pair, which is not text. Nothing was stored.",
             kind="invalid-metadata",
         ) from wrong
     if size > LONGEST_METADATA_BYTES:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from lakesweep.domain.commits import BranchHead
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import DirtyBranchError, InvalidRequestError, MissingError
+from lakesweep.lake.hard_delete.revivals import Revivals
 from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.names import path_key, prefix_key
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
@@ -35,6 +36,7 @@ class Resetting:
     _head_moves: HeadMoves
     _dropped_tokens: DroppedTokens
     _copies: TrackedCopies
+    _revivals: Revivals
 
     def reset(
         self, repository: Repository, branch_id: str, reset_type: ResetType, path: str = ""
@@ -48,12 +50,13 @@ class Resetting:
             self._reset_prefix(repository, branch_id, prefix_key(path))
         else:
             raise InvalidRequestError(
-                f"{reset_type!r} is no kind of reset; nothing was reset", kind="invalid-reset"
+                f"{reset_type!r} is not a kind of reset; nothing was reset", kind="invalid-reset"
             )
 
     def hard_reset(self, repository: Repository, branch_id: str, ref: str) -> None:
         """Move the head. The head that is left stands in the log before it is left."""
         for _ in range(MAX_TRIES):
+            fence = self._revivals.fence(repository)
             record = self._branches.read(repository, branch_id)
             commit_id = self._refs.resolve_to_point_at(repository, ref)
             if any(self._context.kv.page(token, limit=1) for token in record.head.sealed_tokens):
@@ -61,11 +64,12 @@ class Resetting:
                     f"branch {branch_id!r} of {repository.id} has a commit under way or left half-way;"
                     " commit or reset it first. The branch was not moved."
                 )
+            self._revivals.refuse_commit(repository, fence, commit_id, "the branch was not moved")
             self._head_moves.record(
                 repository, branch_id, record.head.commit_id, self._context.now()
             )
             head = replace(record.head, commit_id=commit_id)
-            if self._branches.replace(repository, record, head) is not None:
+            if self._branches.replace(repository, record, head, fence.held) is not None:
                 return
         raise too_many_tries(repository, branch_id, "the branch was not moved")
 
@@ -88,7 +92,7 @@ class Resetting:
                 f"{key.decode()!r} is not staged on branch {branch_id!r} of {repository.id}",
                 kind="entry-not-found",
             )
-        self._staging.write_computed(
+        self._staging.write_references(
             repository, branch_id, lambda head: self._committed_rows(repository, head, [key])
         )
 
@@ -101,7 +105,7 @@ class Resetting:
             def committed_rows(head: BranchHead, keys: list[bytes] = keys) -> list[Row]:
                 return self._committed_rows(repository, head, keys)
 
-            self._staging.write_computed(repository, branch_id, committed_rows)
+            self._staging.write_references(repository, branch_id, committed_rows)
 
     def _committed_rows(
         self, repository: Repository, head: BranchHead, keys: list[bytes]

@@ -3,28 +3,43 @@
 A writer reads the branch, writes to its staging token, and reads the branch again. If the token was sealed meanwhile, the
 commit that sealed it may have passed the key already, so the write is done again on the new token. What a write is
 computed from (the entry it copies, the entry that must be absent) is then computed again, too.
+
+Rows that name addresses which exist already are written under the fence (see `hard_delete.fence`). A new object needs no
+fence, but for a second try: what the first one wrote may have been thrown away with its token meanwhile, and deleted.
+Where objects are deleted for good, what is written over is queued for review in the same transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from lakesweep.domain.commits import BranchHead
+from lakesweep.lake.addresses.inside import staged_address
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.errors import MissingError, PreconditionFailedError
-from lakesweep.lake.kv.interface import Held, Row
+from lakesweep.lake.errors import GoneError, MissingError, PreconditionFailedError
+from lakesweep.lake.hard_delete.fence import Fence
+from lakesweep.lake.hard_delete.queue import Dropped, Queue, unique
+from lakesweep.lake.kv.interface import Change, Held, Row
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, sealed, too_many_tries
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.values import Repository
 
+_MOST_RIVALS = 1_000
+"""How often a key is tried for which others come first, each of them having written it."""
+_FROM_FIRST_TRY, _FROM_SECOND_TRY, _NEVER = 0, 1, MAX_TRIES
 
+
+@dataclass(eq=False, repr=False)
 class Staging:
     """The staging areas of all branches."""
 
-    def __init__(self, context: LakeContext, branches: Branches, entries: Entries) -> None:
-        self._context = context
-        self._branches = branches
-        self._entries = entries
+    _context: LakeContext
+    _branches: Branches
+    _entries: Entries
+    _fence: Fence
+    _queue: Queue
 
     def write(
         self,
@@ -35,7 +50,7 @@ class Staging:
         if_absent: bool = False,
         held: Held | None = None,
     ) -> None:
-        """Stage one value; with `if_absent` only where the branch has none, and of several that race one wins.
+        """Stage the entry of a new object; with `if_absent` only where the branch has none, and of several that race one wins.
 
         Args:
             held: the record that protects the entry's object. Without it a collection may have taken the object.
@@ -44,23 +59,65 @@ class Staging:
             PreconditionFailedError: `if_absent`, and the path exists.
             MissingError: `held`, and the record is gone or was changed (`upload-not-found`).
         """
-        self.write_computed(repository, branch_id, lambda _: [row], if_absent=if_absent, held=held)
+        if held is not None:
+            # The record keeps the object from being deleted, also between two tries.
+            self._write(repository, branch_id, lambda _: [row], _NEVER, if_absent, held)
+        else:
+            self._write_new(repository, branch_id, [row], if_absent)
 
     def write_many(self, repository: Repository, branch_id: str, rows: list[Row]) -> None:
-        """Stage several values, all or none."""
-        self.write_computed(repository, branch_id, lambda _: rows)
+        """Stage the entries of several new objects, all or none."""
+        self._write_new(repository, branch_id, rows)
 
-    def write_computed(
+    def write_tombstones(
+        self, repository: Repository, branch_id: str, compute: Callable[[BranchHead], list[Row]]
+    ) -> None:
+        """Stage deletions that follow from the branch as it is."""
+        self._write(repository, branch_id, compute, _NEVER)
+
+    def write_references(
         self,
         repository: Repository,
         branch_id: str,
         compute: Callable[[BranchHead], list[Row]],
         *,
         if_absent: bool = False,
+    ) -> None:
+        """Stage rows of addresses that exist already, which follow from the branch as it is.
+
+        Raises:
+            CondemnedError: an address is being deleted for good.
+        """
+        self._write(repository, branch_id, compute, _FROM_FIRST_TRY, if_absent)
+
+    def _write_new(
+        self, repository: Repository, branch_id: str, rows: list[Row], if_absent: bool = False
+    ) -> None:
+        tries = 0
+
+        def compute(_head: BranchHead) -> list[Row]:
+            nonlocal tries
+            tries += 1
+            if tries > 1:
+                self._assert_stored(repository, branch_id, rows)
+            return rows
+
+        self._write(repository, branch_id, compute, _FROM_SECOND_TRY, if_absent)
+
+    def _write(
+        self,
+        repository: Repository,
+        branch_id: str,
+        compute: Callable[[BranchHead], list[Row]],
+        fenced_from: int,
+        if_absent: bool = False,
         held: Held | None = None,
     ) -> None:
         """Stage rows that follow from the branch as it is; they are computed again when the branch changed meanwhile."""
-        for _ in range(MAX_TRIES):
+        for number in range(MAX_TRIES):
+            conditions = [] if held is None else [held]
+            # Read before anything that the rows follow from.
+            fence = self._fence.read(repository) if number >= fenced_from else None
             record = self._branches.read(repository, branch_id)
             rows = compute(record.head)
             if held is not None and self._context.kv.get(held[0], held[1]) != held[2]:
@@ -69,10 +126,19 @@ class Staging:
                     " took it over, before its entry was staged; nothing was staged",
                     kind="upload-not-found",
                 )
+            addresses: dict[bytes, str] = {}
+            if fence is not None:
+                addresses = self._addresses(repository, rows)
+                self._fence.refuse_condemned(
+                    repository, fence, addresses.values(), "nothing was staged"
+                )
+                conditions.append(fence.held)
             if if_absent:
-                is_written = all(self._write_absent(repository, record, row, held) for row in rows)
-            elif held is not None:
-                is_written = all(self._write_held(record, row, held) for row in rows)
+                is_written = all(
+                    self._write_absent(repository, record, row, conditions) for row in rows
+                )
+            elif conditions or self._context.hard_deletes(repository):
+                is_written = self._write_noting(repository, record, rows, conditions, addresses)
             else:
                 is_written = self._write_over(record, rows)
             if is_written and self._is_unchanged(repository, record):
@@ -93,8 +159,8 @@ class Staging:
         """Take a staged value away altogether, where neither the commit nor a sealed token has the path."""
         for _ in range(MAX_TRIES):
             record = self._branches.read(repository, branch_id)
-            self._context.kv.delete(record.head.staging_token, key)
-            if self._is_unchanged(repository, record):
+            is_removed = self._write_noting(repository, record, [(key, None)], [])
+            if is_removed and self._is_unchanged(repository, record):
                 return
         raise too_many_tries(repository, branch_id, f"{key.decode()!r} may still be staged")
 
@@ -123,14 +189,42 @@ class Staging:
             self._context.kv.set_many(record.head.staging_token, rows)
         return True
 
-    def _write_held(self, record: BranchRecord, row: Row, held: Held) -> bool:
-        key, value = row
-        token = record.head.staging_token
-        present = self._context.kv.get(token, key)
-        return present == value or self._context.kv.set_if(token, key, value, present, held)
+    def _write_noting(
+        self,
+        repository: Repository,
+        record: BranchRecord,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        conditions: Sequence[Held],
+        kept_addresses: Mapping[bytes, str] = MappingProxyType({}),
+    ) -> bool:
+        """Write the rows (None: take the key away) while the conditions hold, and queue what they write over.
+
+        Args:
+            kept_addresses: addresses of rows that may be at their path already.
+        """
+        kv, token = self._context.kv, record.head.staging_token
+        last = dict(rows)
+        for _ in range(_MOST_RIVALS):
+            present = {key: kv.get(token, key) for key in last}
+            changes = [
+                Change(token, key, value, present[key])
+                for key, value in last.items()
+                if value != present[key]
+            ]
+            if not changes:
+                return True
+            # Of two rows for one path the first is written over at once.
+            dropped = [(key, value) for key, value in rows if value != last[key]]
+            dropped += [(change.key, present[change.key]) for change in changes]
+            notes = self._notes(repository, record.head.id, dropped, kept_addresses)
+            if kv.change_all([*changes, *notes], conditions):
+                return True
+            if any(kv.get(part, key) != value for part, key, value in conditions):
+                return False
+        return False
 
     def _write_absent(
-        self, repository: Repository, record: BranchRecord, row: Row, held: Held | None
+        self, repository: Repository, record: BranchRecord, row: Row, conditions: Sequence[Held]
     ) -> bool:
         key, value = row
         token = record.head.staging_token
@@ -141,7 +235,45 @@ class Staging:
             return True
         if seen is not None:
             raise _exists(repository, record.head.id, key)
-        return self._context.kv.set_if(token, key, value, present, held)
+        # Nothing is written over but a tombstone.
+        return self._context.kv.change_all([Change(token, key, value, present)], conditions)
+
+    def _notes(
+        self,
+        repository: Repository,
+        branch_id: str,
+        dropped: Iterable[tuple[bytes, bytes | None]],
+        kept_addresses: Mapping[bytes, str],
+    ) -> list[Change]:
+        """Records for the review of what is written over; not of an entry whose address stays at its path."""
+        if not self._context.hard_deletes(repository):
+            return []
+        now = self._context.now()
+        notes: list[Change] = []
+        for key, value in dropped:
+            stays = kept_addresses.get(key)
+            if value and not (stays and stays == staged_address(self._context, repository, value)):
+                path = key.decode(errors="replace")
+                gone = Dropped("", branch_id, path, now, value)
+                notes.append(self._queue.note(repository, gone))
+        return unique(notes)
+
+    def _assert_stored(self, repository: Repository, branch_id: str, rows: list[Row]) -> None:
+        """Refuse to stage again an object whose first entry was thrown away, and the object deleted."""
+        if not self._fence.read(repository).state.has_condemned:
+            return
+        store = self._context.store(repository)
+        for address in self._addresses(repository, rows).values():
+            if store.find(address) is None:
+                raise GoneError(
+                    f"an upload to branch {branch_id!r} of {repository.id} was thrown away by a reset and deleted"
+                    " before it was done; nothing is staged. Upload it again."
+                )
+
+    def _addresses(self, repository: Repository, rows: list[Row]) -> dict[bytes, str]:
+        """The addresses in the namespace that the rows have, by path."""
+        found = {key: staged_address(self._context, repository, value) for key, value in rows}
+        return {key: address for key, address in found.items() if address}
 
     def _is_unchanged(self, repository: Repository, record: BranchRecord) -> bool:
         return self._branches.read(repository, record.head.id).raw == record.raw

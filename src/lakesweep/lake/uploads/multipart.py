@@ -149,7 +149,10 @@ class Multipart:
         except LakeError:
             self._pending.release(repository, claimed)
             raise
-        self._end(repository, claimed)
+        ending = replace(upload, state="ending")
+        ended = self._pending.change(repository, claimed, ending)
+        if ended is not None:
+            self._remove(repository, ended)
         return CompletedUpload(
             stats_of(repository, upload.path, entry), f"{checksum}-{len(chosen)}"
         )
@@ -157,15 +160,17 @@ class Multipart:
     def abort(self, repository: Repository, upload_id: str) -> None:
         """End the upload without an object; `ConflictError` (`upload-busy`) while it is being completed."""
         found = self._find(repository, upload_id)
-        if self._pending.is_busy(found.upload) or not self._end(repository, found):
+        is_busy = self._pending.is_busy(found.upload)
+        ending = None if is_busy else self._pending.give_up(repository, found)
+        if ending is None:
             raise ConflictError(f"upload {upload_id} is being completed", kind="upload-busy")
+        self._remove(repository, ending)
 
     def remove_ended(self, repository: Repository) -> None:
         """Finish what was left half-way: ended uploads whose parts were not all removed."""
         for found in self._pending.all(repository):
             if found.upload.kind == "multipart" and found.upload.state == "ending":
-                self._parts.remove_all(repository, found.upload.id)
-                self._pending.remove(repository, found)
+                self._remove(repository, found)
 
     def _find(self, repository: Repository, upload_id: str) -> FoundUpload:
         found = self._pending.find(repository, upload_id)
@@ -241,13 +246,9 @@ class Multipart:
                     kind="upload-not-found",
                 ) from gone
 
-    def _end(self, repository: Repository, found: FoundUpload) -> bool:
-        ending = self._pending.change(repository, found, replace(found.upload, state="ending"))
-        if ending is None:
-            return False
-        self._parts.remove_all(repository, found.upload.id)
-        self._pending.remove(repository, ending)
-        return True
+    def _remove(self, repository: Repository, ended: FoundUpload) -> None:
+        self._parts.remove_all(repository, ended.upload.id)
+        self._pending.remove(repository, ended)
 
 
 def _joined_md5(parts: Sequence[Part]) -> str:

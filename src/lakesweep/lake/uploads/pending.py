@@ -18,7 +18,8 @@ from datetime import datetime
 from typing import Literal
 
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.kv.interface import Held
+from lakesweep.lake.hard_delete.queue import Dropped, Queue
+from lakesweep.lake.kv.interface import Change, Held
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import NO_METADATA, Repository
 
@@ -57,8 +58,9 @@ class FoundUpload:
 class PendingUploads:
     """The uploads under way of all repositories."""
 
-    def __init__(self, context: LakeContext) -> None:
+    def __init__(self, context: LakeContext, queue: Queue) -> None:
         self._context = context
+        self._queue = queue
 
     def begin(
         self,
@@ -137,6 +139,24 @@ class PendingUploads:
         key = _key(found.upload.id)
         return self._context.kv.delete_if(partition_of(repository), key, found.raw)
 
+    def give_up(self, repository: Repository, found: FoundUpload) -> FoundUpload | None:
+        """End an upload whose entry was not staged, if it is as it was found; None when it is not.
+
+        Its object, if there is one, is queued for review where objects are deleted for good. The record of one with
+        parts stays until those are removed; housekeeping finds it by its state.
+        """
+        upload = found.upload
+        has_parts = upload.kind in ("multipart", "presigned")
+        ending = replace(upload, state="ending")
+        raw = _encode(ending) if has_parts else None
+        changes = [Change(partition_of(repository), _key(upload.id), raw, found.raw)]
+        if self._context.hard_deletes(repository):
+            dropped = Dropped(upload.address, upload.branch_id, upload.path, self._context.now())
+            changes.append(self._queue.note(repository, dropped))
+        if not self._context.kv.change_all(changes):
+            return None
+        return FoundUpload(ending, raw or b"")
+
     def all(self, repository: Repository, *, after: str | None = None) -> Iterator[FoundUpload]:
         """Every record in id order."""
         last = None if after is None else _key(after)
@@ -153,10 +173,7 @@ class PendingUploads:
         """Retire an upload whose time is over; False when it is not, or when somebody changed it meanwhile."""
         if now < self.end_of(found.upload):
             return False
-        if found.upload.kind in ("multipart", "presigned"):
-            # Its parts have yet to be removed; housekeeping finds the record by its state.
-            return self.change(repository, found, replace(found.upload, state="ending")) is not None
-        return self.remove(repository, found)
+        return self.give_up(repository, found) is not None
 
     def end_of(self, upload: PendingUpload) -> datetime:
         """From when on the upload does not count as live any more."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from lakesweep.errors import LakesweepError, ObjectNotFoundError, StorageError
@@ -111,8 +111,7 @@ class PresignedMultipart:
         self._uploads(repository)
         found = self._find(repository, named)
         is_busy = self._pending.is_busy(found.upload)
-        ending = replace(found.upload, state="ending")
-        ended = None if is_busy else self._pending.change(repository, found, ending)
+        ended = None if is_busy else self._pending.give_up(repository, found)
         if ended is None:
             raise ConflictError(f"upload {named.id} is being completed", kind="upload-busy")
         self._remove(repository, ended)

@@ -9,6 +9,7 @@ from datetime import datetime
 from itertools import chain
 
 from lakesweep.lake.context import LakeContext
+from lakesweep.lake.errors import MissingError
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUploads
 from lakesweep.lake.values import Repository
 
@@ -72,9 +73,15 @@ class UploadStreams:
         life = self._context.settings.token_life
         if upload.expires_at - now < life / 2:
             longer = replace(upload, expires_at=now + life)
-            tracked.found = self._pending.change(repository, tracked.found, longer) or (
-                self._pending.register(repository, longer)
-            )
+            kept = self._pending.change(repository, tracked.found, longer)
+            if kept is None and self._context.hard_deletes(repository):
+                # The upload was given up, so a late delete may yet come for its address.
+                raise MissingError(
+                    f"the upload of {upload.path!r} to branch {upload.branch_id!r} of {repository.id} was silent for too"
+                    " long and was given up; nothing was staged. Upload it again.",
+                    kind="upload-not-found",
+                )
+            tracked.found = kept or self._pending.register(repository, longer)
 
 
 @dataclass(slots=True)

@@ -172,7 +172,7 @@ def _take(keys: Keys, username: str) -> Credentials:
 def _check_name(username: str) -> None:
     if not _NAME.fullmatch(username):
         raise InvalidRequestError(
-            f"{username[:200]!r} is no user name: up to 128 letters, digits and . _ @ + -, the first a letter or"
+            f"{username[:200]!r} is not a user name: up to 128 letters, digits and . _ @ + -, the first a letter or"
             " a digit. Nobody was given a key."
         )
 

@@ -83,7 +83,7 @@ class SealedRecords:
             )
         if len(key) != _KEY_BYTES:
             raise ConfigError(
-                f"The file {path} is no key file of a lake: it has {len(key)} bytes, not {_KEY_BYTES}."
+                f"The file {path} is not a key file of a lake: it has {len(key)} bytes, not {_KEY_BYTES}."
                 " It was left as it is."
             )
         return key

@@ -47,7 +47,7 @@ def _lakefs(record: RunRecord) -> Iterator[Command]:
     if status is RunStatus.PARTLY_SWEPT:
         backup = ("--backup-to", record.backup_to) if record.backup_to else ()
         resume = _line("runs resume", record, record.run_id, *backup, *unsafe)
-        yield Command("Go on with the sweep. What is live is read again first.", resume)
+        yield Command("Continue the sweep. What is live is read again first.", resume)
     elif status is RunStatus.MARKED:
         yield Command("See once more what a sweep would delete now.", f"{sweep} --dry-run")
         yield Command("Delete it. What is live is read again first.", sweep)
@@ -89,7 +89,7 @@ def _nessie(record: RunRecord) -> Iterator[Command]:
         yield Command("See the recorded files.", f"lakesweep nessie list-deferred {live_set}")
         yield Command("Delete them.", f"lakesweep nessie deferred-deletes {live_set}")
     elif status is RunStatus.PARTLY_SWEPT:
-        yield Command("Go on. What is live is read again first.", again)
+        yield Command("Continue. What is live is read again first.", again)
     elif status is RunStatus.REFUSED and record.plan_id:
         yield Command(
             "If the share is what stopped it: delete exactly this plan, whatever its share.",

@@ -86,7 +86,7 @@ def _trends(records: Sequence[RunRecord]) -> list[tuple[str, Drawing]]:
         ]
         trends.append((id_, _drawn(title, lines, is_size)))
     lasted = Curve(
-        "seconds", [(_at(r), _seconds(r)) for r in runs if r.finished_at], "unreferenced"
+        "it took", [(_at(r), _seconds(r)) for r in runs if r.finished_at], "unreferenced"
     )
     trends.append(("duration", _drawn("Duration", [lasted], None)))
     return trends
@@ -105,6 +105,7 @@ def _drawn(title: str, lines: Sequence[Curve], is_size: bool | None) -> Drawing:
         show_x=lambda at: f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}",
         show_y=show,
         is_binary=bool(is_size),
+        is_time=is_size is None,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from lakesweep.collector.record import Phase, RunRecord, RunStatus
 from lakesweep.domain.run_summary import RunSummary
 from lakesweep.domain.what_if import WhatIf
-from lakesweep.report.accounts import NESSIE, Line, whole_seconds, young_words
+from lakesweep.report.accounts import NESSIE, Line, collected_text, whole_seconds, young_words
 from lakesweep.report.html.commands import Command, commands, what_if_command
 from lakesweep.report.html.commits_view import CommitsView, commits_view
 from lakesweep.report.html.drawings.svg import Drawing
@@ -120,7 +120,7 @@ def _sections(view: RunView) -> Iterator[tuple[str, str]]:
     yield "what-if", "Other rules"
     if view.timeline:
         yield "phases", "Steps"
-    yield "next", "Go on or undo"
+    yield "next", "Continue or undo"
     if view.notes:
         yield "notes", "Notes"
 
@@ -147,7 +147,7 @@ def _facts(record: RunRecord, limits: Limits) -> Iterator[tuple[str, str]]:
         policies = [f"{pattern} = {policy}" for pattern, policy in record.rules.items()]
         yield "cut-off policies", "\n".join(limits.each(policies))
     else:
-        yield "collected", ", ".join(filter(None, (record.what, record.flow)))
+        yield "collected", collected_text(record)
         yield "retention", rules_text(record) if record.rules else ""
     if record.cutoff is not None:
         yield "cut-off", f"{whole_seconds(record.cutoff)}; what was written since is not touched"

@@ -124,7 +124,7 @@ def _strings(offsets: Any, data: Any) -> pa.StringArray:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise StorageError(f"a listing page holds a key that is no text ({error}).") from error
+        raise StorageError(f"a listing page holds a key that is not text ({error}).") from error
     return array
 
 

@@ -18,7 +18,7 @@ def parsed_xml(content: bytes, what: str) -> ElementTree.Element:
     except (ElementTree.ParseError, LookupError, ValueError) as error:
         # A wrong encoding in the first line is a LookupError or a ValueError.
         raise StorageError(
-            f"{what}: the answer is no XML ({error}); nothing was taken from it."
+            f"{what}: the answer is not XML ({error}); nothing was taken from it."
         ) from error
 
 

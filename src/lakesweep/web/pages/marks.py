@@ -28,7 +28,7 @@ def show_mark(
 ) -> Response:
     """A page of the mark's objects, from a position on."""
     if reason not in ("", *_WHY):
-        raise ConfigError(f"{reason!r} is no reason that a mark gives.")
+        raise ConfigError(f"{reason!r} is not a reason that a mark gives.")
     with opened_repository(caller_of(request), repo) as opened:
         plan = load_plan(opened.store, opened.name, parse_mark_id(mark_id))
         wanted = prefix.strip().removeprefix(opened.namespace.rstrip("/") + "/")
@@ -56,5 +56,5 @@ def show_mark(
 def _position(text: str) -> Position:
     found = re.fullmatch(r"(\d{1,9})\.(\d{1,12})", text, re.ASCII)
     if found is None:
-        raise ConfigError(f"{text!r} is no position in a mark. Begin at its first page.")
+        raise ConfigError(f"{text!r} is not a position in a mark. Begin at its first page.")
     return Position(int(found[1]), int(found[2]))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
 
-from lakesweep.collector.lakefs.history import DamagedRun, list_runs
+from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs
 from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lease import Lease
 from lakesweep.web.admission import caller_of, site_of

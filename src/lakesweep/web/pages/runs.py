@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
 
-from lakesweep.collector.lakefs.history import DamagedRun, list_runs, load_run
+from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs, load_run
 from lakesweep.collector.lakefs.marks import load_plan
 from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, RunFolder, parse_mark_id, parse_run_id
 from lakesweep.collector.lakefs.request import Flow, What

@@ -20,7 +20,11 @@ function keepFresh(part) {
     } catch {
       // The server may be back in a moment.
     }
-    if (!part.querySelector("[data-done]")) window.setTimeout(again, 1500);
+    if (!part.querySelector("[data-done]")) {
+      window.setTimeout(again, 1500);
+      return;
+    }
+    for (const form of document.querySelectorAll("[data-while-running]")) form.remove();
   };
   if (!part.querySelector("[data-done]")) window.setTimeout(again, 1000);
 }

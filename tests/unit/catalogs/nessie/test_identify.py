@@ -53,7 +53,7 @@ def test_a_catalog_without_commits_has_nothing_live():
     assert list(found.references) == []
     assert set(found.heads) == {"BRANCH main", "BRANCH empty"}
     assert (found.commits_read, found.commits_live, found.references_walked) == (0, 0, 2)
-    assert [path for _, path, _ in nessie.requests] == ["/config", "/trees"]
+    assert [path for _, path, _ in nessie.requests] == ["/config", "/trees", "/trees"]
 
 
 def test_the_head_is_live_under_every_policy():
@@ -337,6 +337,25 @@ def test_an_empty_page_that_says_there_is_more_ends_it(busy, path):
         run(busy)
 
 
+def test_a_reference_that_one_list_leaves_out_is_walked(busy):
+    """A list may be cut short, or come from a replica that is behind."""
+    whole = rows(run(busy))
+    busy.page_cap = 250
+    only_main = lambda said: [one for one in said["references"] if one["name"] == "main"]  # noqa: E731
+    busy.tamper("/trees$", lambda request, said: {**said, "references": only_main(said)})
+    assert rows(run(busy)) == whole
+
+
+@pytest.mark.parametrize("left", [0, 1], ids=["an empty page", "a cut page"])
+def test_a_state_that_leaves_a_table_out_ends_it(busy, left):
+    """Nessie leaves out what a user may not view, without a word; the commits tell what must be there."""
+    cut = lambda request, said: {**said, "entries": said["entries"][:left], "hasMore": False}  # noqa: E731
+    busy.tamper("/entries", cut, times=100)
+    with pytest.raises(CatalogError, match="db/t") as caught:
+        run(busy, "1")
+    assert caught.value.kind == "catalog-nonsense"
+
+
 @pytest.mark.parametrize("path", ["/config", "/trees$", "/history", "/entries"])
 def test_a_refusal_ends_it(busy, path):
     """403 says what to check; 500 is not tried again."""
@@ -352,7 +371,7 @@ def test_a_refusal_ends_it(busy, path):
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_busy_server_is_asked_again(busy, status):
-    """Twice busy is no reason to give up; always busy is."""
+    """Twice busy is not a reason to give up; always busy is."""
     busy.fail("/history", status=status, times=2)
     assert run(busy).commits_read == 7
     busy.fail("/entries", status=status, times=1000)

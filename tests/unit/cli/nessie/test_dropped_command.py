@@ -129,6 +129,6 @@ class TestDropped:
     def test_as_text_it_says_what_stays_and_why(self, shell: Any, scene: NessieScene) -> None:
         """A line of the table, and a reason."""
         out = shell("dropped", "-u", scene.nessie.uri, "-c", "1", "--dropped-grace", "90d")
-        assert "1 dropped tables and views with files, 0 without any left." in out
+        assert "1 dropped tables and views with files, 0 that have no files left." in out
         assert f"gone: {scene.uri('gone')}" in out
         assert "It stays: within its grace" in out

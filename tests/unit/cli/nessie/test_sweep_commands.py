@@ -180,7 +180,7 @@ class TestAskedAgain:
     def test_where_the_mark_found_it(
         self, shell: Any, asked: Any, words: list[str], name: str
     ) -> None:
-        """No --uri is no reason to leave the second look out."""
+        """No --uri is not a reason to leave the second look out."""
         shell(name, *words)
         assert asked.client.uri == "http://nessie/api/v2"
 

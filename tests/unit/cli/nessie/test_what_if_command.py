@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakesweep.collector.listing import Piece
+from lakesweep.collector.nessie.listing import ListedFolders
+from lakesweep.collector.nessie.what_if.saved_answers import answer_file
+from lakesweep.domain.location import Location
 from lakesweep.domain.what_if import WhatIf
+from lakesweep_testing.iceberg_files import write_manifest_list
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.nessie_scene import NessieScene
 
@@ -113,11 +120,98 @@ def test_a_lost_file_of_a_head_is_refused(shell: Any, scene: NessieScene, tmp_pa
     assert lost in shell.err
 
 
-def test_nothing_is_stored(ask: Ask, scene: NessieScene, tmp_path: Path) -> None:
-    """No live set, no listing, and Nessie is only asked."""
+def test_nothing_but_the_answer_is_stored(ask: Ask, scene: NessieScene, tmp_path: Path) -> None:
+    """No live set, no listing, and Nessie is only asked; with --no-save nothing at all."""
     before, heads = scene.files(), scene.nessie.heads()
-    assert json.dumps(ask().as_json())
+
+    def own_files() -> list[str]:
+        return [path.name for path in (tmp_path / "work").rglob("*") if path.is_file()]
+
+    assert json.dumps(ask("--no-save").as_json())
+    assert own_files() == []
+    ask()
+    assert own_files() == [answer_file(scene.nessie.uri)]
     assert scene.files() == before
     assert scene.nessie.heads() == heads
-    work = tmp_path / "work"
-    assert not work.exists() or not [path for path in work.rglob("*") if path.is_file()]
+
+
+def test_the_page_of_the_last_run_shows_the_answer(
+    ask: Ask, shell: Any, scene: NessieScene, tmp_path: Path
+) -> None:
+    """A run does not know it: its page says how to ask, and shows the curve once that was done; later pages do at once."""
+    sets = f"sqlite:///{tmp_path}/sets.db"
+    shell("create-sql-schema", "--jdbc-url", sets)
+    place = ("--work-location", f"file://{tmp_path}/work")
+
+    def run(status: int = 0) -> str:
+        words = ("-u", scene.nessie.uri, "--jdbc-url", sets, *place, "--defer-deletes")
+        shell("gc", *words, status=status)
+        pages = sorted((tmp_path / "work").rglob("report.html"), key=lambda p: p.stat().st_mtime)
+        return pages[-1].read_text("utf-8")
+
+    page = run()
+    assert "This has not been asked yet" in page
+    assert f"lakesweep nessie what-if --uri {scene.nessie.uri}" in page
+    ask("--no-save")
+    (file,) = (tmp_path / "work").rglob("report.html")
+    assert file.read_text("utf-8") == page
+    ask()
+    assert "What would be freed against days kept" in file.read_text("utf-8")
+    assert "What would be freed against days kept" in run()
+
+
+def test_below_a_table_the_answer_is_not_kept(shell: Any, scene: NessieScene) -> None:
+    """A listing of the table would find it there, and take it for garbage."""
+    before = scene.files()
+    place = f"{scene.tables[0].iceberg.location}/own"
+    words = ["what-if", "-u", scene.nessie.uri, "--work-location", place, "--output", "json"]
+    answer = WhatIf.from_json(shell(*words))
+    assert "not kept for reports: --work-location" in answer.notes[-1]
+    assert scene.files() == before
+
+
+def test_days_whose_manifest_list_was_cut_short_have_no_answer(
+    ask: Ask, scene: NessieScene
+) -> None:
+    """A list that ends early looks whole; its snapshot's summary tells how many files it should name."""
+    state = scene.tables[0].states[0]
+    assert state.manifest_list is not None
+    scene.write(state.manifest_list, write_manifest_list([]))
+    answer = ask()
+    assert "30 days and more there is no answer" in answer.notes[0]
+    assert "the snapshot's summary promises 1" in answer.notes[0]
+    assert max(point.days for point in answer.curve.points) < 30
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each folder is listed."""
+    counted: Counter[str] = Counter()
+    pages = ListedFolders.pages
+
+    def spy(self: ListedFolders, pieces: Sequence[Piece[Location]]) -> Iterator[pa.RecordBatch]:
+        counted.update(f"{piece.folder.uri} {piece.recursive}" for piece in pieces)
+        return pages(self, pieces)
+
+    monkeypatch.setattr(ListedFolders, "pages", spy)
+    return counted
+
+
+def test_the_lake_is_listed_once(ask: Ask, listings: Counter[str]) -> None:
+    """Tables that the catalog knows, live or dropped, are no reason to list again."""
+    ask()
+    assert set(listings.values()) == {1}
+
+
+def test_files_of_a_table_that_nobody_knows_stay(
+    ask: Ask, scene: NessieScene, listings: Counter[str]
+) -> None:
+    """Only the listing shows it, and then the files that came before it are judged again."""
+    expected = ask().unreferenced.objects
+    listings.clear()
+    for name in ("data/part.parquet", "metadata/v1.metadata.json"):
+        scene.write(f"{scene.tables[0].iceberg.location}/foreign/{name}", b"foreign")
+    answer = ask()
+    assert answer.unreferenced.objects == expected
+    assert answer.kept["protected"].objects == 2
+    assert set(listings.values()) == {2}

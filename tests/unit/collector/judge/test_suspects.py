@@ -9,8 +9,7 @@ import pytest
 from lakesweep.collector.judge.meeting import ReferenceSide
 from lakesweep.collector.judge.references import CANARY, LIVE
 from lakesweep.collector.judge.suspects import Sizes, Suspects
-from lakesweep.collector.lakefs.references import AddressList, RangeReference, Reference, StagedFile
-from lakesweep.collector.lakefs.reupload_lookups import (
+from lakesweep.collector.lakefs.checks.reupload_lookups import (
     FAR,
     NEAR,
     Reuploads,
@@ -18,6 +17,7 @@ from lakesweep.collector.lakefs.reupload_lookups import (
     close_together,
     requests_by_size,
 )
+from lakesweep.collector.lakefs.references import AddressList, RangeReference, Reference, StagedFile
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.tasks import Work
 from lakesweep.formats.hashing import hash_addresses

@@ -11,10 +11,10 @@ import pytest
 from lakesweep.collector.copies.copier import CopyChunk, CopyRoad, copy_chunks
 from lakesweep.collector.judge.references import RESTORED
 from lakesweep.collector.lakefs.backup_restore import CopyRun, list_parts, run_copy, run_listed
+from lakesweep.collector.lakefs.between_runs.history import list_runs
+from lakesweep.collector.lakefs.between_runs.saved import event_files
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
-from lakesweep.collector.lakefs.history import list_runs
 from lakesweep.collector.lakefs.paths import OWN
-from lakesweep.collector.lakefs.saved import event_files
 from lakesweep.collector.lease import Lease
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.phases import Phases

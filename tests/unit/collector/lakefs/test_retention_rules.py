@@ -36,7 +36,7 @@ def test_rules_survive_a_round_trip() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no JSON"),
+        ("", "not JSON"),
         ("[]", "should be"),
         ("{}", "default_retention_days is not a whole number"),
         ('{"default_retention_days": -1}', "negative"),
@@ -82,7 +82,7 @@ def test_rules_are_read_back_and_rules_for_nobody_are_told() -> None:
     """A rule for a branch that does not exist is allowed, and worth a word."""
     rules = RetentionRules(7, {BranchId("main"): 1, BranchId("ghost"): 2})
     assert change_rules(server(rules).client(), "repo", rules) == [
-        "there is no branch ghost now; its rule waits for one"
+        "there is no branch ghost now; its rule is kept for when there is one"
     ]
 
 

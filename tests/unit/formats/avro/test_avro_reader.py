@@ -162,8 +162,8 @@ def test_names_are_found_in_their_namespace() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "no Avro file"),
-        (b"PAR1", "no Avro file"),
+        (b"", "not an Avro file"),
+        (b"PAR1", "not an Avro file"),
         (b"AGS1" + bytes(50), "encrypted"),
         (b"Obj\x01", "cut short"),
         (b"Obj\x01\x00" + SYNC, "no schema"),
@@ -183,7 +183,7 @@ def test_names_are_found_in_their_namespace() -> None:
         (bare() + block(1, b"\x04x"), "beyond its end"),
         (bare() + block(1, b"\x01x"), "beyond its end"),
         (bare() + block(1, b"\xff" * 11), "too long"),
-        (bare() + block(1, b"\x02\xff"), "no text"),
+        (bare() + block(1, b"\x02\xff"), "not text"),
         (bare(codec="lz4"), "none of deflate"),
         (bare(codec="deflate") + block(1, b"\xff\xff"), "as deflate"),
         (bare(codec="deflate") + block(1, b""), "as deflate"),
@@ -241,9 +241,9 @@ def test_damage_in_what_is_passed_over_is_refused(items: Any, data: bytes, why: 
 @pytest.mark.parametrize(
     ("schema", "why"),
     [
-        (b"{", "no JSON"),
-        (b"[" * 5000, "no JSON"),
-        (b'"long"', "no records"),
+        (b"{", "not JSON"),
+        (b"[" * 5000, "not JSON"),
+        (b'"long"', "not records"),
         (b'{"type":"record","name":"r"}', "no fields"),
         (b'{"type":"record","fields":[]}', "without a name"),
         (b'{"type":"record","name":"r","fields":[{"type":"long"}]}', "name of its own"),
@@ -254,8 +254,8 @@ def test_damage_in_what_is_passed_over_is_refused(items: Any, data: bytes, why: 
         ),
         (b'{"type":"record","name":"r","fields":[{"name":"a","type":"r"}]}', "without an end"),
         (b'{"type":"record","name":"r","fields":[{"name":"a","type":"who"}]}', "unknown type"),
-        (b'{"type":"record","name":"r","fields":[{"name":"a","type":7}]}', "no type"),
-        (b'{"type":"record","name":"r","fields":[{"name":"a"}]}', "no type"),
+        (b'{"type":"record","name":"r","fields":[{"name":"a","type":7}]}', "not a type"),
+        (b'{"type":"record","name":"r","fields":[{"name":"a"}]}', "not a type"),
         (
             b'{"type":"record","name":"r","fields":[{"name":"a","type":{"type":"fixed","name":"f","size":-1}}]}',
             "no size",

@@ -133,9 +133,9 @@ def test_encrypted_manifests_are_doubt() -> None:
 
 def test_a_file_of_another_kind_is_doubt_even_when_empty() -> None:
     """An empty file of the wrong kind would otherwise name nothing, and all would be garbage."""
-    with pytest.raises(FormatError, match="no manifest list"):
+    with pytest.raises(FormatError, match="not a manifest list"):
         read_manifest_list(write_manifest([]), "l")
-    with pytest.raises(FormatError, match="no manifest:"):
+    with pytest.raises(FormatError, match="not a manifest:"):
         read_manifest(write_manifest_list([]), "m", Promised())
 
 

@@ -159,11 +159,11 @@ def changed(**fields: Any) -> bytes:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "no JSON"),
-        (changed()[:-1], "no JSON"),
-        (b"\xff\xfe", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
-        (b"[]", "no object"),
+        (b"", "not JSON"),
+        (changed()[:-1], "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "not an object"),
         (b"{}", "format-version"),
         (gzip.compress(changed())[:-9], "cut short"),
         (gzip.compress(changed()) + b"x", "cut short"),

@@ -72,7 +72,7 @@ def test_other_files_are_no_key_files(kv: KeyValueStore, tmp_path: Path) -> None
     path = tmp_path / "notes"
     path.write_bytes(b"notes")
     path.chmod(0o600)
-    with pytest.raises(ConfigError, match="no key file"):
+    with pytest.raises(ConfigError, match="not a key file"):
         records(kv, tmp_path, path).set_if(b"k", b"x", None)
     assert path.read_bytes() == b"notes"
 

@@ -124,6 +124,19 @@ def test_steps_of_a_scale_reach_the_highest(highest: float, is_binary: bool) -> 
     assert 2 <= len(steps) <= 6
 
 
+@pytest.mark.parametrize(
+    ("seconds", "steps"),
+    [
+        (45, [0, 10, 20, 30, 40, 50]),
+        (840, [0, 300, 600, 900]),
+        (9000, [0, 1800, 3600, 5400, 7200, 9000]),
+    ],
+)
+def test_a_scale_of_time_has_round_minutes_or_hours(seconds: float, steps: list[float]) -> None:
+    """A run of 14 minutes is read off marks at 5, 10 and 15 minutes, not at 3.3 and 6.7."""
+    assert nice_steps(seconds, is_time=True) == steps
+
+
 def test_names_are_shown_whole_or_with_their_ends() -> None:
     """What can't be seen is written as its code."""
     assert visible("a\u202eb\x00\n") == "a\\u202eb\\x00\\x0a"

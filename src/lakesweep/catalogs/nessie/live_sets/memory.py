@@ -204,5 +204,5 @@ class InMemoryLiveSets:
 
 def _in_utc(time: datetime) -> datetime:
     if time.tzinfo is None:
-        raise ValueError(f"{time} has no zone, so it is no instant")
+        raise ValueError(f"{time} has no zone, so it is not an instant")
     return time.astimezone(UTC)

@@ -94,7 +94,7 @@ def fact_rows(live_set_id: LiveSetId, fact: str, text: str) -> Iterator[Row]:
 def naive_utc(time: datetime) -> datetime:
     """The instant as the zone-less columns hold it: what a clock in UTC shows."""
     if time.tzinfo is None:
-        raise ValueError(f"{time} has no zone, so it is no instant")
+        raise ValueError(f"{time} has no zone, so it is not an instant")
     return time.astimezone(UTC).replace(tzinfo=None)
 
 

@@ -51,7 +51,7 @@ def parse_document(document: bytes, root: str) -> Document:
     except (ElementTree.ParseError, LookupError, ValueError):  # the last two: of odd encodings
         raise S3Error("MalformedXML", "The XML you provided was not well-formed.") from None
     if _local_name(element) != root:
-        raise S3Error("MalformedXML", f"The XML you provided is no {root} document.")
+        raise S3Error("MalformedXML", f"The XML you provided is not a {root} document.")
     return Document(element)
 
 

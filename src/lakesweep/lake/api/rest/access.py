@@ -114,6 +114,14 @@ write   POST   /repositories/{repository}/gc/prepare_uncommited
 read    GET    /repositories/{repository}/gc/head_moves
 read    GET    /repositories/{repository}/gc/commits
 read    GET    /repositories/{repository}/gc/holders
+
+read    GET    /repositories/{repository}/settings/hard_delete
+write   PUT    /repositories/{repository}/settings/hard_delete
+read    GET    /repositories/{repository}/gc/hard_deletes
+write   POST   /repositories/{repository}/gc/hard_deletes/undo
+write   PUT    /repositories/{repository}/gc/fences/{batch}/addresses
+write   PUT    /repositories/{repository}/gc/fences/{batch}
+write   DELETE /repositories/{repository}/gc/fences/{batch}
 """
 
 

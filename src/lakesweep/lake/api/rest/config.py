@@ -22,6 +22,8 @@ FEATURES = (
     "head-moves",
     "uncommitted-row-counts",
     "address-holders",
+    "fence",
+    "hard-deletes",
 )
 _ANY_STORE = r"^(local|s3|gs|https?|mem)://"
 

@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 # Characters of a commit's message, and of its metadata, of which a page of the log holds a thousand.
 LONGEST_COMMIT_TEXT = 64 * 1024
+# Addresses in one request of a sweep, which sends as many requests as it needs.
+MOST_FENCED_AT_ONCE = 10_000
 
 
 def _checked_text(text: str) -> str:
@@ -18,7 +20,7 @@ def _checked_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("it holds half of a surrogate pair, which is no text") from None
+        raise ValueError("it holds half of a surrogate pair, which is not text") from None
     return text
 
 
@@ -31,6 +33,7 @@ def _checked_commit_metadata(metadata: dict[str, str]) -> dict[str, str]:
 Text = Annotated[str, AfterValidator(_checked_text)]
 # Times are unix seconds; the bounds are those of the year 1 and the year 9999, which is what a date can hold.
 UnixSeconds = Annotated[int, Field(ge=-62_135_596_800, le=253_402_300_799)]
+UnixMicros = Annotated[int, Field(ge=-62_135_596_800_000_000, le=253_402_300_799_000_000)]
 Metadata = dict[Text, Text]
 CommitMetadata = Annotated[Metadata, AfterValidator(_checked_commit_metadata)]
 CommitMessage = Annotated[Text, Field(max_length=LONGEST_COMMIT_TEXT)]
@@ -225,3 +228,21 @@ class RulesBody(RequestBody):
 
 class PrepareUncommittedBody(RequestBody):
     continuation_token: Text | None = None
+
+
+class HardDeleteBody(RequestBody):
+    enabled: bool | None
+
+
+class UndoBody(RequestBody):
+    address: Text
+    branch: Text = ""
+    path: Text = ""
+
+
+class FenceAddressesBody(RequestBody):
+    addresses: list[Text] = Field(max_length=MOST_FENCED_AT_ONCE)
+
+
+class FenceBody(RequestBody):
+    until_micros: UnixMicros

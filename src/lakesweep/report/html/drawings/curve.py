@@ -34,6 +34,7 @@ def curves(
     show_x: Callable[[float], str],
     show_y: Callable[[float], str],
     is_binary: bool = False,
+    is_time: bool = False,
     x_ticks: Sequence[float] | None = None,
     is_stepped: bool = False,
 ) -> Drawing:
@@ -41,13 +42,15 @@ def curves(
 
     Args:
         is_binary: values are bytes, so the steps of the scale are powers of two.
+        is_time: values are seconds, so the steps of a long scale are round minutes or hours.
         x_ticks: where the x axis has its marks; by default at even steps.
         is_stepped: a value holds until the next point.
     """
     points = [point for line in lines for point in line.points]
     low = min((x for x, _ in points), default=0.0)
     high = max((x for x, _ in points), default=1.0)
-    steps = nice_steps(max((y for _, y in points), default=0.0), is_binary=is_binary)
+    highest = max((y for _, y in points), default=0.0)
+    steps = nice_steps(highest, is_binary=is_binary, is_time=is_time)
     top = steps[-1] or 1.0
 
     def place(x: float, y: float) -> tuple[float, float]:
@@ -94,10 +97,13 @@ def curves(
     return Drawing(title, told, _WIDTH, _HEIGHT, Markup("").join(shapes))
 
 
-def nice_steps(highest: float, *, is_binary: bool = False) -> list[float]:
-    """A few round numbers from zero to at least the highest."""
+def nice_steps(highest: float, *, is_binary: bool = False, is_time: bool = False) -> list[float]:
+    """A few round numbers from zero to at least the highest; of seconds, round numbers of minutes or hours."""
     if highest <= 0:
         return [0.0, 1.0]
+    if is_time and highest > 60:
+        whole = 60.0 if highest <= 7200 else 3600.0
+        return [whole * step for step in nice_steps(highest / whole)]
     factors = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if is_binary else (1, 2, 5)
     unit = 1.0 if is_binary else 0.001
     while True:

@@ -1,0 +1,1 @@
+"""What a repository adds to the proof that an object is garbage."""

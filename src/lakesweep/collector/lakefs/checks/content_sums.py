@@ -1,0 +1,184 @@
+"""MD5 sums of what candidates hold, to tell which committed entries a candidate may be a re-upload of.
+
+A server hides a staged entry where size and e_tag are those committed at its path. The e_tag of an upload is the MD5 of
+its bytes. So a candidate whose bytes have another sum is no hidden re-upload of that entry. Only entries whose e_tag has
+the form of an MD5 are ruled out so. A user's program may write what it likes there: of each range some entries that were
+ruled out are read, and one whose bytes have another sum than its e_tag says makes all sums worthless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesweep.collector.judge.suspects import Ints, Sizes, is_in
+from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.resources import Resources
+from lakesweep.collector.target import Target
+from lakesweep.engine.cells import Hashes
+from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.entries import AddressType
+from lakesweep.formats.ranges import RangeSums, read_range_addresses
+from lakesweep.formats.tables import read_mark
+from lakesweep.storage import Crew, ObjectStore
+
+__all__ = ["Contents", "are_true", "sum_contents"]
+
+# What is read of candidates at most: some seconds' worth. Sizes beyond it are looked up by their size alone.
+_MOST_OBJECTS = 100_000
+_MOST_BYTES = 1 << 30
+_LARGEST = 8 << 20
+_MOST_ON_DRIVER = 1_000
+_IN_FLIGHT = 32
+
+SIZES_SCHEMA = pa.schema([pa.field("sizes", pa.binary()), pa.field("counts", pa.binary())])
+SUMS_SCHEMA = pa.schema(
+    [
+        pa.field("rows", pa.int64()),  # of garbage that were looked at, whatever their size
+        pa.field("sums", pa.binary()),
+        pa.field("unread", pa.binary()),  # sizes of candidates that were not there to be read
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """Sizes of candidates; and for the sizes in `summed`, the sums of all candidates of such a size, ascending."""
+
+    sizes: Sizes = field(default_factory=Sizes)
+    summed: Sizes = field(default_factory=Sizes)
+    sums: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+
+    def without(self, sizes: Sizes) -> Contents:
+        """What is left without candidates of these sizes."""
+        return Contents(self.sizes - sizes, self.summed - sizes, self.sums)
+
+    def without_sums(self) -> Contents:
+        """Sizes alone, for where sums tell nothing."""
+        return Contents(self.sizes)
+
+    def have_size(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
+        """Entries with the size of a candidate."""
+        return self.sizes.matches(entries.sizes)
+
+    def are_ruled_out(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
+        """Entries that no candidate has the bytes of, by their sums."""
+        return self.summed.matches(entries.sizes) & entries.is_md5 & ~is_in(entries.sums, self.sums)
+
+
+def sum_contents(resources: Resources, sizes: Sizes, garbage: Sequence[Part]) -> Contents:
+    """Read candidates of these sizes that no commit holds: the cheapest sizes first, while there is room."""
+    total = tally_of(garbage)
+    chosen = sizes
+    if total.objects > _MOST_OBJECTS or total.bytes > _MOST_BYTES:
+        rows = resources.run_on_parts(
+            garbage, partial(_count_sizes, resources.target, sizes), SIZES_SCHEMA
+        )
+        chosen = _affordable(
+            np.concatenate([np.frombuffer(row["sizes"], np.int64) for row in rows]),
+            np.concatenate([np.frombuffer(row["counts"], np.int64) for row in rows]),
+        )
+    chosen = Sizes(chosen.values[chosen.values <= _LARGEST])
+    work = partial(_sum_parts, resources.target, chosen)
+    if not len(chosen) or not garbage:
+        return Contents(sizes)
+    if total.objects <= _MOST_ON_DRIVER:
+        rows = [row for batch in work(part.key for part in garbage) for row in batch.to_pylist()]
+    else:
+        rows = resources.run_on_parts(garbage, work, SUMS_SCHEMA)
+    if sum(row["rows"] for row in rows) != total.objects:
+        raise UnsafeToSweepError(
+            f"Candidates of {resources.name} were lost while their contents were read. Nothing more was deleted. Run again.",
+            kind="not-conserved",
+        )
+    unread = np.concatenate([np.frombuffer(row["unread"], np.int64) for row in rows])
+    sums = np.concatenate([np.frombuffer(row["sums"], np.uint64) for row in rows])
+    # Where one candidate of a size was not read, the sums of that size are not those of all.
+    return Contents(sizes, chosen - Sizes(np.unique(unread)), np.unique(sums))
+
+
+def are_true(
+    store: ObjectStore, data: bytes, entries: RangeSums, ruled_out: Ints, most: int
+) -> bool:
+    """Whether the e_tags of a range's entries are sums of their bytes, tried on `most` of the entries at these places.
+
+    Objects that are gone tell nothing. Where all are, nothing is known, which is as good as untrue.
+    """
+    columns = read_range_addresses(data, expected_count=None)
+    is_relative = columns.column("address_type").to_numpy()[ruled_out] == AddressType.RELATIVE
+    places = ruled_out[is_relative].tolist()
+    places = random.sample(places, min(most, len(places)))
+    addresses = [columns.column("address")[place].as_py() for place in places]
+    with Crew(_IN_FLIGHT) as crew:
+        found = crew.each(partial(_sum_of, store), addresses)
+    said = entries.sums[places].tolist()
+    told = [read[0] == sum_ for read, sum_ in zip(found, said, strict=True) if read is not None]
+    return bool(told) and all(told)
+
+
+def _affordable(sizes: Ints, counts: Ints) -> Sizes:
+    """The sizes whose candidates take the fewest bytes, as many as may be read."""
+    distinct, place = np.unique(sizes, return_inverse=True)
+    objects = np.zeros(len(distinct), np.int64)
+    np.add.at(objects, place, counts)
+    order = np.argsort(distinct * objects, kind="stable")
+    has_room = np.cumsum(objects[order]) <= _MOST_OBJECTS
+    has_room &= np.cumsum((distinct * objects)[order]) <= _MOST_BYTES
+    return Sizes(np.sort(distinct[order[has_room]]))
+
+
+def _count_sizes(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator[pa.RecordBatch]:
+    """Work function: how many candidates of each size no commit holds."""
+    for _, _, rows in _unreferenced(target, sizes, parts):
+        distinct, counts = np.unique(rows.column("size_bytes").to_numpy(), return_counts=True)
+        row = {"sizes": distinct.tobytes(), "counts": counts.astype(np.int64).tobytes()}
+        yield pa.RecordBatch.from_pylist([row], schema=SIZES_SCHEMA)
+
+
+def _sum_parts(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator[pa.RecordBatch]:
+    """Work function: the sums of candidates of these sizes that no commit holds."""
+    with Crew(_IN_FLIGHT) as crew:
+        for store, count, rows in _unreferenced(target, sizes, parts):
+            found = crew.each(partial(_sum_of, store), rows.column("address").to_pylist())
+            lengths = rows.column("size_bytes").to_numpy()
+            is_read = [
+                read is not None and read[1] == length
+                for read, length in zip(found, lengths.tolist(), strict=True)
+            ]
+            sums = np.array([read[0] for read in found if read is not None], np.uint64)
+            unread = lengths[~np.array(is_read, bool)]
+            row = {
+                "rows": count,
+                "sums": sums.tobytes(),
+                "unread": unread.astype(np.int64).tobytes(),
+            }
+            yield pa.RecordBatch.from_pylist([row], schema=SUMS_SCHEMA)
+
+
+def _unreferenced(
+    target: Target, sizes: Sizes, parts: Iterator[str]
+) -> Iterator[tuple[ObjectStore, int, pa.Table]]:
+    """The store, and of each part how many rows it has and those of these sizes that no commit holds."""
+    store = target.open()
+    for _, data in store.read_many(list(parts)):
+        rows = read_mark(data)
+        has_size = sizes.matches(rows.column("size_bytes").fill_null(-1).to_numpy())
+        is_unreferenced = pc.equal(rows.column("reason"), "unreferenced")
+        yield store, rows.num_rows, rows.filter(pc.and_(pa.array(has_size), is_unreferenced))
+
+
+def _sum_of(store: ObjectStore, key: str) -> tuple[int, int] | None:
+    """The first eight bytes of an object's MD5, as a number, and its length; None where it is gone."""
+    try:
+        data = store.read(key)
+    except ObjectNotFoundError:
+        return None
+    return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:8]), len(data)

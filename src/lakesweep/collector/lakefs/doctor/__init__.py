@@ -1,0 +1,1 @@
+"""Whether a run would work here, tried out before one is started."""

@@ -1,0 +1,1 @@
+"""Why an object is kept or goes: only questions, no write."""

@@ -1,0 +1,1 @@
+"""What other rules would free: only questions, no write."""

@@ -1,0 +1,1 @@
+"""Why a file is kept or goes: only questions, no write."""

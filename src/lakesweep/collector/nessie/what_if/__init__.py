@@ -1,0 +1,1 @@
+"""What other cut-offs would free: only questions, no write."""

@@ -1,0 +1,86 @@
+"""The ledger of online deletes: what was about to be deleted, and what became of it, kept for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lakesweep.formats.xid import new_xid
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.hard_delete.queue import Dropped, dropped_fields, read_dropped
+from lakesweep.lake.kv.interface import Change
+from lakesweep.lake.records import decode_record, encode_record, from_micros
+from lakesweep.lake.values import Repository
+
+# Keys end in an xid, which begins with its time: they sort by age.
+_PREFIX = b"hard-delete/ledger/"
+_KEPT = timedelta(days=90)
+_MOST_REMOVED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """One object of one review: what it was, and its outcome ("deleting" until that is known)."""
+
+    dropped: Dropped
+    at: datetime
+    outcome: str
+    detail: str = ""
+
+
+class DeleteLedger:
+    """The ledgers of all repositories. One record tells of all objects of one review."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def begin(self, repository: Repository, going: Collection[Dropped], now: datetime) -> bytes:
+        """Record, before the first delete, what is about to be deleted; the record's key."""
+        key = _PREFIX + new_xid(now).encode()
+        rows = [LedgerRow(dropped, now, "deleting") for dropped in going]
+        self._context.kv.set(partition_of(repository), key, _encode(rows))
+        return key
+
+    def end(self, repository: Repository, key: bytes, rows: list[LedgerRow]) -> Change:
+        """The record with the outcomes."""
+        return Change(partition_of(repository), key, _encode(rows))
+
+    def rows(
+        self, repository: Repository, addresses: Collection[str] | None = None
+    ) -> Iterator[LedgerRow]:
+        """What was deleted, oldest first; only what concerns these addresses, where some are given."""
+        for _, raw in self._context.rows(repository, _PREFIX):
+            for fields in decode_record(raw)["rows"]:
+                if addresses is None or fields["address"] in addresses:
+                    yield _row(fields)
+
+    def remove_old(self, repository: Repository, now: datetime) -> None:
+        """Forget what is long past, in one round only so much."""
+        partition = partition_of(repository)
+        for key, raw in self._context.kv.page(partition, prefix=_PREFIX, limit=_MOST_REMOVED):
+            rows = decode_record(raw)["rows"]
+            if rows and from_micros(rows[0]["at"]) + _KEPT > now:
+                return
+            self._context.kv.delete_if(partition, key, raw)
+
+
+def _encode(rows: list[LedgerRow]) -> bytes:
+    return encode_record(
+        {
+            "rows": [
+                {
+                    **dropped_fields(row.dropped),
+                    "at": row.at,
+                    "outcome": row.outcome,
+                    "detail": row.detail,
+                }
+                for row in rows
+            ]
+        }
+    )
+
+
+def _row(fields: Mapping[str, str]) -> LedgerRow:
+    dropped = read_dropped(fields)
+    return LedgerRow(dropped, from_micros(int(fields["at"])), fields["outcome"], fields["detail"])

@@ -1,0 +1,134 @@
+"""Addresses that lost a reference and wait for their review, those due first.
+
+A record is written in the transaction that drops the reference, so that none is forgotten. It goes when the object is
+gone, or when a commit that stays holds it; what is held by anything else is looked at again, later and later.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from lakesweep.lake.addresses.inside import staged_address
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.kv.interface import Change
+from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.values import Repository
+
+_PREFIX = b"hard-delete/queue/"
+_FIRST_DELAY = timedelta(minutes=1)
+_LONGEST_DELAY = timedelta(days=1)
+_MOST_COUNTED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """An address that lost a reference: where that was, and when. An address outside of the namespace is empty."""
+
+    address: str
+    branch_id: str
+    path: str
+    since: datetime
+    value: bytes = b""
+    """The staged value that named it; nothing for an upload that ended without an entry."""
+    reviews: int = 0
+    """How often a review found it held by something that may go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A record of the queue as it was read."""
+
+    dropped: Dropped
+    due: datetime
+    key: bytes
+    raw: bytes
+
+
+class Queue:
+    """The queues of all repositories."""
+
+    def __init__(self, context: LakeContext) -> None:
+        self._context = context
+
+    def note(self, repository: Repository, dropped: Dropped) -> Change:
+        """The record of a drop, to be made in the transaction that drops; due when readers had their time.
+
+        An empty address stands for that of the value, which is read only when the record is due: users wait here.
+        """
+        return self._at(repository, dropped, dropped.since + self._context.settings.delete_grace)
+
+    def due(self, repository: Repository, now: datetime, most: int) -> list[Queued]:
+        """The records whose time has come, the longest due first."""
+        rows = self._context.kv.page(partition_of(repository), prefix=_PREFIX, limit=most)
+        return [self._decode(repository, *row) for row in rows if _due(row[0]) <= now]
+
+    def all(self, repository: Repository) -> Iterator[Queued]:
+        """Every record, due or not."""
+        return (self._decode(repository, *row) for row in self._context.rows(repository, _PREFIX))
+
+    def later(self, repository: Repository, queued: Queued, now: datetime) -> list[Change]:
+        """Put the record off: twice as long each time."""
+        dropped = queued.dropped
+        delay = min(_FIRST_DELAY * 2 ** min(dropped.reviews, 16), _LONGEST_DELAY)
+        again = replace(dropped, reviews=dropped.reviews + 1)
+        return [self.done(repository, queued), self._at(repository, again, now + delay)]
+
+    def done(self, repository: Repository, queued: Queued) -> Change:
+        """Take the record away."""
+        return Change(partition_of(repository), queued.key, None)
+
+    def length_and_oldest(self, repository: Repository) -> tuple[int, datetime | None]:
+        """How many records wait (counted up to a bound), and since when the one that is due first does."""
+        rows = self._context.kv.page(partition_of(repository), prefix=_PREFIX, limit=_MOST_COUNTED)
+        return len(rows), self._decode(repository, *rows[0]).dropped.since if rows else None
+
+    def _at(self, repository: Repository, dropped: Dropped, due: datetime) -> Change:
+        told = f"{dropped.address}/{dropped.branch_id}/{dropped.path}/".encode() + dropped.value
+        name = hashlib.blake2b(told, digest_size=16).hexdigest()
+        key = _PREFIX + f"{to_micros(due):016x}/{name}".encode()
+        return Change(partition_of(repository), key, encode_record(dropped_fields(dropped)))
+
+    def _decode(self, repository: Repository, key: bytes, raw: bytes) -> Queued:
+        dropped = read_dropped(decode_record(raw))
+        if not dropped.address:
+            address = staged_address(self._context, repository, dropped.value)
+            dropped = replace(dropped, address=address)
+        return Queued(dropped, _due(key), key, raw)
+
+
+def unique(changes: Iterable[Change]) -> list[Change]:
+    """The changes without those of a key that another change of the same transaction has."""
+    return list({(change.partition, change.key): change for change in changes}.values())
+
+
+def dropped_fields(dropped: Dropped) -> dict[str, Any]:
+    """What a record says of a dropped address."""
+    return {
+        "address": dropped.address,
+        "branch": dropped.branch_id,
+        "path": dropped.path,
+        "since": dropped.since,
+        "value": base64.b64encode(dropped.value).decode(),
+        "reviews": dropped.reviews,
+    }
+
+
+def read_dropped(fields: Mapping[str, Any]) -> Dropped:
+    """The dropped address of a record."""
+    return Dropped(
+        fields["address"],
+        fields["branch"],
+        fields["path"],
+        from_micros(fields["since"]),
+        base64.b64decode(fields["value"]),
+        fields["reviews"],
+    )
+
+
+def _due(key: bytes) -> datetime:
+    return from_micros(int(key[len(_PREFIX) :].partition(b"/")[0], 16))

@@ -1,0 +1,271 @@
+"""The reviewer: takes dropped addresses from the queue and deletes those that nothing refers to.
+
+1. It looks whether anything refers to them. This spares users a refusal, and is no proof.
+2. It *condemns* the others in the fence. From here on nobody can make a reference to them.
+3. It looks again. References only vanish now, so a look that finds none proves that none is left.
+4. It reads the fence again. Where its condemnation does not stand any more, the look proves nothing.
+5. It records what goes, keeps copies if asked to, deletes, and records what became of each.
+6. It lifts the condemnation: of what is gone, and of what the second look found. What the store would not delete stays
+   condemned, and is tried again.
+
+A reviewer goes on with condemnations that it finds, whoever made them. If two do so, both are right: where step 4 finds
+a condemnation standing, the whole look lay within it, so no other look can find a reference either, and nobody lifts it
+before the bytes are gone. The lease is there only to spare work.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from lakesweep.errors import LakesweepError
+from lakesweep.lake.context import LakeContext, partition_of
+from lakesweep.lake.hard_delete.dropped_entries import DroppedEntries
+from lakesweep.lake.hard_delete.fence import Condemnation, Fence, FoundFence
+from lakesweep.lake.hard_delete.ledger import DeleteLedger, LedgerRow
+from lakesweep.lake.hard_delete.queue import Dropped, Queue, Queued, unique
+from lakesweep.lake.hard_delete.references import Holder, References
+from lakesweep.lake.hard_delete.tombs import ABSENT, Tombs
+from lakesweep.lake.kv.interface import Change
+from lakesweep.lake.records import decode_record, encode_record, from_micros
+from lakesweep.lake.refs.repositories import Repositories
+from lakesweep.lake.staging.staged_values import decode_staged
+from lakesweep.lake.values import Repository
+
+logger = logging.getLogger(__name__)
+
+_MOST_AT_ONCE = 1_000
+_LEASE_KEY = b"hard-delete/lease"
+_LEASE_LIFE = timedelta(minutes=2)
+_OURS = "data/"
+"""Where this lake puts objects. What lies elsewhere was put there by others, and is left to a collector."""
+_LATENCY_BOUNDS = (1.0, 10.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 86400.0)
+
+
+@dataclass(slots=True)
+class ReviewCounts:
+    """What the reviews of this process did, for metrics."""
+
+    deleted_objects: int = 0
+    deleted_bytes: int = 0
+    kept: int = 0
+    failed: int = 0
+    latencies: Counter[float] = field(default_factory=Counter)
+    """Deleted objects by the bound under which the time from their last dereference fell."""
+    latency_seconds: float = 0.0
+
+    bounds = _LATENCY_BOUNDS
+
+
+@dataclass(eq=False, repr=False)
+class Reviewer:
+    """Reviews the queues of all repositories."""
+
+    _context: LakeContext
+    _repositories: Repositories
+    _fence: Fence
+    _queue: Queue
+    _references: References
+    _dropped_entries: DroppedEntries
+    _ledger: DeleteLedger
+    _tombs: Tombs
+    counts: ReviewCounts = field(default_factory=ReviewCounts, init=False)
+    _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+
+    def run(self) -> None:
+        """Review what is due in every repository, as long as there is something; one at a time in a process."""
+        with self._turn:
+            self._run()
+
+    def _run(self) -> None:
+        for repository in list(self._repositories.all()):
+            if repository.is_read_only or not self._is_wanted(repository):
+                continue
+            try:
+                while self._has_lease(repository) and self.review(repository) == _MOST_AT_ONCE:
+                    pass
+            except LakesweepError as failed:
+                # What is condemned stays so, and the next review goes on with it.
+                logger.warning(
+                    "the review of deleted objects of repository %s stopped, and will be tried again: %s",
+                    repository.id,
+                    failed,
+                )
+
+    def review(self, repository: Repository) -> int:
+        """One review of what is due; how many records of the queue it took."""
+        now = self._context.now()
+        condemned = self._fence.read(repository).state.condemned
+        is_on = self._context.hard_deletes(repository)
+        if is_on:
+            self._dropped_entries.queue_all(repository)
+        queued = self._queue.due(repository, now, _MOST_AT_ONCE)
+        fresh = {one.dropped.address for one in queued} - condemned.keys() if is_on else set()
+        held = self._references.find(repository, fresh) if fresh else {}
+        foreign = {address for address in fresh if not address.startswith(_OURS)}
+        self._settle(repository, queued, held, foreign, now)
+        mine = self._condemn(repository, fresh - held.keys() - foreign, now)
+        if mine:
+            self._delete_unreferenced(repository, mine, queued)
+        return len(queued)
+
+    def _settle(
+        self,
+        repository: Repository,
+        queued: Iterable[Queued],
+        held: Mapping[str, Holder],
+        foreign: Collection[str],
+        now: datetime,
+    ) -> None:
+        """Put off what is held for now, and forget what is none of ours to delete."""
+        changes: list[Change] = []
+        for one in queued:
+            holder = held.get(one.dropped.address)
+            if one.dropped.address in foreign or holder is Holder.COMMIT:
+                changes.append(self._queue.done(repository, one))
+            elif holder is Holder.PASSING:
+                changes += self._queue.later(repository, one, now)
+            else:
+                continue
+            self.counts.kept += 1
+        if changes:
+            self._context.kv.change_all(unique(changes))
+
+    def _condemn(
+        self, repository: Repository, addresses: Collection[str], now: datetime
+    ) -> Mapping[str, Condemnation]:
+        """Condemn the addresses; all that is condemned then, by whomever."""
+        while True:
+            found = self._fence.read(repository)
+            new = {
+                address: Condemnation(uuid.uuid4().hex, now)
+                for address in addresses
+                if address not in found.state.condemned
+            }
+            if not new:
+                return found.state.condemned
+            condemned = {**found.state.condemned, **new}
+            state = replace(found.state, condemned=condemned, has_condemned=True)
+            if self._context.kv.change_all([self._fence.change(found, state)]):
+                return condemned
+
+    def _delete_unreferenced(
+        self,
+        repository: Repository,
+        mine: Mapping[str, Condemnation],
+        queued: Iterable[Queued],
+    ) -> None:
+        """Steps 3 to 6, with the condemnations that stood when the look began."""
+        held = self._references.find(repository, mine)
+        standing = _standing(self._fence.read(repository), mine)
+        now = self._context.now()
+        by_address = self._by_address(repository, mine, queued)
+        going = {
+            # Of one that has no record any more, nothing is known but its address.
+            address: by_address[address][0].dropped
+            if address in by_address
+            else Dropped(address, "", "", mine[address].since)
+            for address in sorted(standing - held.keys())
+        }
+        changes: list[Change] = []
+        gone: set[str] = set()
+        if going:
+            key = self._ledger.begin(repository, going.values(), now)
+            rows = self._delete(repository, going, now)
+            gone = {row.dropped.address for row in rows if row.outcome in _GONE}
+            changes.append(self._ledger.end(repository, key, rows))
+        for address in gone:
+            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
+        revived = standing & held.keys()
+        for address in revived:
+            for one in by_address.get(address, ()):
+                changes += self._queue.later(repository, one, now)
+        self.counts.kept += len(revived)
+        self._lift(repository, {address: mine[address] for address in gone | revived}, changes)
+
+    def _by_address(
+        self, repository: Repository, mine: Collection[str], queued: Iterable[Queued]
+    ) -> dict[str, list[Queued]]:
+        """The records of the queue by address, also of what a review condemned that died."""
+        found: dict[str, list[Queued]] = {}
+        for one in queued:
+            found.setdefault(one.dropped.address, []).append(one)
+        others = set(mine) - found.keys()
+        for one in self._queue.all(repository) if others else ():
+            if one.dropped.address in others:
+                found.setdefault(one.dropped.address, []).append(one)
+        return found
+
+    def _delete(
+        self, repository: Repository, going: Mapping[str, Dropped], now: datetime
+    ) -> list[LedgerRow]:
+        rows: list[LedgerRow] = []
+        names = list(going)
+        if self._context.settings.undo_window:
+            buried = [self._tombs.bury(repository, going[name], now) for name in names]
+            tombs = unique(change for change in buried if change is not None)
+            if tombs:
+                self._context.kv.change_all(tombs)
+        for outcome in self._context.store(repository).delete_many(names):
+            dropped = going[outcome.key]
+            rows.append(LedgerRow(dropped, now, outcome.status.value, outcome.detail))
+            if outcome.status in ABSENT:
+                self._count(dropped)
+            else:
+                self.counts.failed += 1
+        return rows
+
+    def _count(self, dropped: Dropped) -> None:
+        took = (self._context.now() - dropped.since).total_seconds()
+        self.counts.deleted_objects += 1
+        self.counts.deleted_bytes += decode_staged(dropped.value).size if dropped.value else 0
+        self.counts.latency_seconds += took
+        bound = next((b for b in self.counts.bounds if took <= b), float("inf"))
+        self.counts.latencies[bound] += 1
+
+    def _lift(
+        self, repository: Repository, over: Mapping[str, Condemnation], changes: list[Change]
+    ) -> None:
+        """Take these very condemnations away, together with what is recorded of them."""
+        while over or changes:
+            found = self._fence.read(repository)
+            kept = {
+                address: one
+                for address, one in found.state.condemned.items()
+                if over.get(address) != one
+            }
+            state = replace(found.state, condemned=kept)
+            if self._context.kv.change_all([*unique(changes), self._fence.change(found, state)]):
+                return
+
+    def _is_wanted(self, repository: Repository) -> bool:
+        if self._context.hard_deletes(repository):
+            return True
+        # Switched off in mid-review: what is condemned is seen through.
+        return bool(self._fence.state_if_any(repository).condemned)
+
+    def _has_lease(self, repository: Repository) -> bool:
+        """Take or renew the lease: a second reviewer would do the same work again, and no harm."""
+        kv, partition, now = self._context.kv, partition_of(repository), self._context.now()
+        raw = kv.get(partition, _LEASE_KEY)
+        if raw is not None:
+            fields = decode_record(raw)
+            if fields["holder"] != self._name and now < from_micros(fields["until"]):
+                return False
+        mine = encode_record({"holder": self._name, "until": now + _LEASE_LIFE})
+        return kv.set_if(partition, _LEASE_KEY, mine, raw)
+
+
+_GONE = frozenset(status.value for status in ABSENT)
+
+
+def _standing(found: FoundFence, mine: Mapping[str, Condemnation]) -> set[str]:
+    """The addresses whose condemnation is the very one that was there when the look began."""
+    condemned = found.state.condemned
+    return {address for address, one in mine.items() if condemned.get(address) == one}

@@ -1,0 +1,1 @@
+"""Programs for the explorer, one small function each, in files by what they are about."""

@@ -1,0 +1,26 @@
+"""`kill -9` of a lake server or of an expiry after a write: what comes after it ends as it would have.
+
+A share by chance; `python -m lakesweep_testing.kill_search` kills after every write. See test_killed_driver.py, too.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from lakesweep_testing.kill_search.series import kill
+
+SEED = 18
+
+
+@pytest.mark.parametrize(
+    ("who", "run", "share"),
+    [
+        ("lake server", "a day", 0.03),
+        ("driver", "expire", 0.1),
+    ],
+)
+def test_a_kill_does_no_harm(who: str, run: str, share: float) -> None:
+    """After some of its writes, the same for one seed."""
+    kills = kill(who, run, share, SEED)
+    assert kills.kills
+    assert kills.wrong == []

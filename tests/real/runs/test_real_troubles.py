@@ -1,0 +1,292 @@
+"""Real servers that stop in mid-run, a network that delays, cuts and corrupts, and credentials that run out.
+
+Each run ends right, or with a clear error and nothing live lost; when the trouble is over, the work is finished.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.collector.lakefs.between_runs.history import list_runs
+from lakesweep.collector.lakefs.collect import run_gc, run_resume
+from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.request import Flow, MarkRequest
+from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.request import SweepRequest
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import CatalogError, LakesweepError, UnexpectedError
+from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep_testing.catalog_collector import CatalogCollector
+from lakesweep_testing.dying import FAILED
+from lakesweep_testing.iceberg_tables import IcebergTable
+from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.kill_search.collectors import go_on
+from lakesweep_testing.killed_lake import KilledLake
+from lakesweep_testing.nessie_contents import table
+from lakesweep_testing.nessie_walk import Cutoff, CutoffRules
+from lakesweep_testing.nessie_writer import NessieWriter
+from lakesweep_testing.servers import MinIOServer, NessieServer, PostgresServer, RealLakeFS
+from lakesweep_testing.servers.process import ServerProcess
+from lakesweep_testing.tcp_proxy import Spoil, TcpProxy, corrupted, cut, delayed, refused
+from lakesweep_testing.trouble import MeddlingBackend, through_store
+from lakesweep_testing.user import User
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+AT_ONCE = MarkRequest(min_age=timedelta(seconds=1), allow_lower_min_age=True, flow=Flow.CLEAN)
+GARBAGE = 4
+
+
+@dataclass
+class Lake:
+    """lakeFS with its refs in PostgreSQL and its data on MinIO, all its own, so that they may be stopped."""
+
+    minio: MinIOServer
+    postgres: PostgresServer
+    lakefs: RealLakeFS
+    stack: ExitStack
+    bucket: str
+
+    def __post_init__(self) -> None:
+        auth = (self.lakefs.access_key_id, self.lakefs.secret_access_key)
+        self.api = self.stack.enter_context(
+            httpx.Client(base_url=self.lakefs.api_url, auth=auth, timeout=60)
+        )
+        self.client = self.stack.enter_context(
+            LakeFSClient(self.lakefs.api_url, *auth, sleep=lambda s: time.sleep(min(s, 0.2)))
+        )
+
+    def make_users(self, count: int) -> None:
+        """So many repositories with something live and something that is garbage, and old by now."""
+        self._users = [self._user() for _ in range(count)]
+        time.sleep(2.1)
+
+    def new_user(self) -> User:
+        """A user of one of those repositories."""
+        return self._users.pop()
+
+    def _user(self) -> User:
+        name = f"repo-{uuid.uuid4().hex[:10]}"
+        user = User.create(self.api, name, f"{self.bucket}/{name}")
+        user.upload("main", "committed")
+        user.commit("main")
+        for number in range(GARBAGE):
+            user.upload("main", f"gone-{number}")
+            user.delete("main", f"gone-{number}")
+        user.upload("main", "staged")
+        return user
+
+    def options(self, port: int | None = None) -> StorageOptions:
+        minio = self.minio
+        return StorageOptions(
+            s3_access_key_id=minio.access_key_id,
+            s3_secret_access_key=minio.secret_access_key,
+            s3_endpoint=f"http://127.0.0.1:{port or minio.port}",
+            s3_region=minio.region,
+            first_pause_seconds=0.05,
+            transient_retries=3,
+            throttle_patience_seconds=2.0,
+            connect_timeout_seconds=5.0,
+            request_timeout_seconds=10.0,
+        )
+
+    def context(self, user: User, port: int | None = None) -> RunContext:
+        return open_repository(self.client, user.repository, self.options(port), InProcessEngine())
+
+
+@pytest.fixture(scope="module")
+def lake() -> Iterator[Lake]:
+    with ExitStack() as stack:
+        minio = stack.enter_context(MinIOServer())
+        postgres = stack.enter_context(PostgresServer())
+        lakefs = stack.enter_context(RealLakeFS(minio, database=postgres))
+        lake = Lake(minio, postgres, lakefs, stack, minio.make_bucket("troubles"))
+        lake.make_users(len(WHICH) * len(MOMENTS) + 1 + len(SPOILS))
+        yield lake
+
+
+def objects_left(context: RunContext) -> int:
+    return len(list(context.store.keys("data/")))
+
+
+def assert_live(user: User) -> None:
+    assert user.status("main", "committed") == 200
+    assert user.status("main", "staged") == 200
+
+
+def collect(context: RunContext) -> LakesweepError | None:
+    """None when the run went through: then it did what it says."""
+    try:
+        record = run_gc(context, AT_ONCE, SweepRequest())
+    except UnexpectedError:
+        raise
+    except LakesweepError as error:
+        return error
+    assert record.status is RunStatus.SWEPT
+    assert record.objects["deleted"] + record.objects["already_gone"] == GARBAGE
+    return None
+
+
+def assert_finished(lake: Lake, user: User) -> None:
+    """With the trouble over, what was begun is resumed and the rest collected."""
+    assert_live(user)
+    context = lake.context(user)
+    for key in list(context.store.keys("_lakefs/retention/gc/lakesweep/lease/")):
+        context.store.delete_many([key])  # its owner could not give it back, and is this process
+    for run in list_runs(context.store):
+        if isinstance(run, RunRecord) and run.status is RunStatus.PARTLY_SWEPT:
+            resumed = run_resume(context, run.run_id, SweepRequest(allow_lower_min_age=True))
+            assert resumed.status is RunStatus.SWEPT
+    run_gc(context, AT_ONCE, SweepRequest())
+    assert objects_left(context) == 2
+    assert_live(user)
+
+
+def at_first(
+    operation: str, prefix: str, do: Callable[[], None]
+) -> Callable[[ObjectStore], ObjectStore]:
+    """Do something once, before the first such operation."""
+    done: list[bool] = []
+
+    def before(kind: str, key: str) -> None:
+        if not done and kind == operation and key.startswith(prefix):
+            done.append(True)
+            do()
+
+    return MeddlingBackend.wrap(before)
+
+
+WHICH = ("minio", "postgres", "lakefs")
+MOMENTS = {"while it lists": ("list", "data/"), "before it deletes": ("delete", "data/")}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("which", WHICH)
+def test_a_server_that_stops_in_mid_run_loses_nothing(lake: Lake, which: str, moment: str) -> None:
+    """Killed without a word; the run ends while it is away, and after it is back the work is finished."""
+    user = lake.new_user()
+    server: ServerProcess = getattr(lake, which)
+    context = through_store(lake.context(user), at_first(*MOMENTS[moment], server.kill))
+    error = collect(context)
+    server.start(port=server.port)
+    if which == "minio":
+        assert error is not None
+        assert error.exit_status in (3, 5)
+    wait_until_it_answers(lake)
+    assert_finished(lake, user)
+
+
+def wait_until_it_answers(lake: Lake) -> None:
+    """A server whose database went away finds it again after a moment."""
+    for _ in range(100):
+        if lake.api.get("/repositories").status_code == 200:
+            return
+        time.sleep(0.2)
+
+
+def test_a_store_that_is_back_in_time_is_waited_for(lake: Lake) -> None:
+    """A restart between two requests is nothing that a user hears of."""
+    user = lake.new_user()
+    wrap = at_first("list", "data/", lake.minio.restart)
+    assert collect(through_store(lake.context(user), wrap)) is None
+    assert_finished(lake, user)
+
+
+SPOILS: dict[str, Callable[[], Spoil]] = {
+    "delays": lambda: delayed(0.02),
+    "cuts": lambda: cut(every=7),
+    "corrupts metadata": lambda: corrupted("/_lakefs/"),
+    "corrupts all lists": lambda: corrupted("list-type=2"),
+    "lets credentials run out": lambda: refused("ExpiredToken", after=60),
+    "refuses from the start": lambda: refused("InvalidAccessKeyId", after=0),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_a_network_that_spoils_answers_loses_nothing(lake: Lake, spoil: str) -> None:
+    """Bytes that are late, missing or wrong end in the right result, or in a clear error."""
+    user = lake.new_user()
+    with TcpProxy(lake.minio.port, SPOILS[spoil]()) as proxy:
+        error = collect(lake.context(user, proxy.port))
+        if spoil == "delays":
+            assert error is None
+        else:
+            assert proxy.spoiled
+        if spoil.startswith(("corrupts", "refuses", "lets")):
+            assert error is not None
+            assert error.kind in ("storage-denied", "format", "storage", "storage-unreachable"), (
+                error.kind
+            )
+    assert_finished(lake, user)
+
+
+class KillingEngine(InProcessEngine):
+    """Kills a server before the tasks of a run begin."""
+
+    def __init__(self, server: ServerProcess) -> None:
+        super().__init__()
+        self._server: ServerProcess | None = server
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        if self._server is not None:
+            self._server.kill()
+            self._server = None
+        return super().collect(scatter)
+
+
+def test_a_nessie_that_stops_in_mid_run_loses_nothing(tmp_path: Path) -> None:
+    """Without its answer nothing goes; when it is back, the same command goes on."""
+    rocks = {
+        "nessie.version.store.type": "ROCKSDB",
+        "nessie.version.store.persist.rocks.database-path": f"{tmp_path}/rocks",
+    }
+    location = f"file://{tmp_path}/lake/orders"
+
+    def write(uri: str, data: bytes) -> None:
+        path = Path(uri.removeprefix("file://"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    with NessieServer(properties=rocks) as server, NessieWriter(server.uri) as writer:
+        orders = IcebergTable(write, location)
+        state = orders.append("a.parquet")
+        content = table(state.metadata_location, state.snapshot_id)
+        writer.commit("main", {("orders",): content})
+        orphan = Path(orders.write_orphan("x.parquet").removeprefix("file://"))
+        live = [Path(uri.removeprefix("file://")) for uri in orders.live_files(state)]
+        time.sleep(1.1)
+        storage = StorageOptions(local_fsync=False)
+        collector = CatalogCollector(
+            server.uri, storage, tmp_path / "work", engine=KillingEngine(server)
+        )
+        marked = collector.mark(CutoffRules(Cutoff(commits=1)))
+        with pytest.raises(CatalogError):
+            collector.expire(marked, ask_nessie=True)
+        assert orphan.exists()
+        server.start(port=server.port)
+        record = collector.expire(marked, ask_nessie=True)
+        assert record.objects["deleted"] == 1
+        assert not orphan.exists()
+        assert all(file.exists() for file in live)
+
+
+def test_a_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:
+    """Files of more than so many bytes can't be written: the run says so, and a later one finishes."""
+    with ExitStack() as stack:
+        lake = KilledLake(tmp_path, stack)
+        for limit in (64, 700, 3000):
+            lake.rewind()
+            assert lake.collector.run({**lake.order("gc"), "file_limit": limit}).status == FAILED
+            lake.assert_live()
+            go_on(lake)

@@ -1,0 +1,168 @@
+"""What the bytes of candidates say about the entries that they may be re-uploads of."""
+
+from __future__ import annotations
+
+from hashlib import md5
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lakesweep.collector.judge.suspects import Sizes
+from lakesweep.collector.lakefs.checks import content_sums
+from lakesweep.collector.lakefs.checks.content_sums import Contents, are_true, sum_contents
+from lakesweep.collector.parts import Part
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import Resources, utc_now
+from lakesweep.collector.target import Target
+from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.entries import AddressType, Entry
+from lakesweep.formats.range_writer import write_ranges
+from lakesweep.formats.ranges import RangeSums, read_range_sums
+from lakesweep.formats.tables import MARK_SCHEMA, write_mark
+from lakesweep.formats.values import join_value
+from lakesweep.storage import StorageOptions
+from lakesweep_testing.inprocess import InProcessEngine
+
+_NUMBERS = count()
+SIZES = Sizes(np.array([3, 5]))
+
+
+def sum_of(data: bytes) -> int:
+    return int(md5(data, usedforsecurity=False).hexdigest()[:16], 16)
+
+
+class RowsLost(InProcessEngine):
+    """Forgets the first row of every scatter."""
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        return super().collect(scatter).slice(1)
+
+
+def resources_with(engine: InProcessEngine | None = None) -> Resources:
+    target = Target(Location.parse(f"mem://content-sums/{next(_NUMBERS)}"), StorageOptions())
+    return Resources(target, engine or InProcessEngine(), Phases("repo"), utc_now)
+
+
+def put_garbage(resources: Resources, *rows: tuple[bytes, str], missing: str = "") -> list[Part]:
+    """A part for every row: an object with this content, and why it is garbage."""
+    parts = []
+    for number, (content, reason) in enumerate(rows):
+        address = f"data/s/{number}"
+        if address != missing:
+            resources.store.write(address, content)
+        row = {"address": address, "size_bytes": len(content), "reason": reason}
+        data = write_mark(pa.Table.from_pylist([row], schema=MARK_SCHEMA))
+        resources.store.write(f"part-{number}", data)
+        parts.append(Part(f"part-{number}", 1, len(content)))
+    return parts
+
+
+def entries_of(*entries: Entry) -> tuple[bytes, RangeSums]:
+    [written] = write_ranges(
+        (b"path-%03d" % number, join_value(b"i" * 32, entry.encode()))
+        for number, entry in enumerate(entries)
+    )
+    return written.data, read_range_sums(written.data)
+
+
+def entry(content: bytes, e_tag: str | None = None, **more: Any) -> Entry:
+    own = md5(content, usedforsecurity=False).hexdigest()
+    return Entry(
+        more.pop("address", "data/a/b"), None, len(content), own if e_tag is None else e_tag, **more
+    )
+
+
+@pytest.mark.parametrize("most_on_driver", [0, 1_000])
+def test_sums_are_those_of_what_no_commit_holds(monkeypatch, most_on_driver: int) -> None:
+    """Other sizes and expired objects are not read, here or by tasks."""
+    monkeypatch.setattr(content_sums, "_MOST_ON_DRIVER", most_on_driver)
+    resources = resources_with()
+    rows = [(b"abc", "unreferenced"), (b"12345", "unreferenced"), (b"old", "expired")]
+    parts = put_garbage(resources, *rows, (b"longer", "unreferenced"))
+    contents = sum_contents(resources, SIZES, parts)
+    assert contents.summed.values.tolist() == [3, 5]
+    assert contents.sums.tolist() == sorted([sum_of(b"abc"), sum_of(b"12345")])
+
+
+def test_entries_are_ruled_out_by_sums_only_where_both_are_known() -> None:
+    """An e_tag of another form, a size that was not summed, and equal bytes rule out nothing."""
+    contents = Contents(SIZES, Sizes(np.array([3])), np.array([sum_of(b"abc")], np.uint64))
+    _, entries = entries_of(
+        entry(b"abc"),
+        entry(b"xyz"),
+        entry(b"xyz", "F" * 32),
+        entry(b"xyz", "0" * 31),
+        entry(b"xyz", "0" * 32 + "-2"),
+        entry(b"12345"),
+        entry(b"of another size"),
+    )
+    assert contents.are_ruled_out(entries).tolist() == [False, True, *[False] * 5]
+    assert contents.have_size(entries).tolist() == [*[True] * 6, False]
+    assert not contents.without_sums().are_ruled_out(entries).any()
+
+
+def test_a_size_with_an_unread_candidate_is_not_summed() -> None:
+    """Its sum may be that of any entry."""
+    resources = resources_with()
+    rows = [(b"abc", "unreferenced"), (b"xyz", "unreferenced"), (b"12345", "unreferenced")]
+    parts = put_garbage(resources, *rows, missing="data/s/1")
+    assert sum_contents(resources, SIZES, parts).summed.values.tolist() == [5]
+
+
+def test_a_candidate_of_another_length_than_listed_counts_as_unread() -> None:
+    """It was written anew, or cut short on the way."""
+    resources = resources_with()
+    parts = put_garbage(resources, (b"abc", "unreferenced"), (b"12345", "unreferenced"))
+    resources.store.write("data/s/0", b"ab")
+    assert sum_contents(resources, SIZES, parts).summed.values.tolist() == [5]
+
+
+def test_lost_rows_are_missed(monkeypatch) -> None:
+    """A candidate without a sum would be taken for none that was re-uploaded."""
+    monkeypatch.setattr(content_sums, "_MOST_ON_DRIVER", 0)
+    resources = resources_with(RowsLost())
+    parts = put_garbage(resources, (b"abc", "unreferenced"), (b"xyz", "unreferenced"))
+    with pytest.raises(UnsafeToSweepError, match="lost while their contents") as caught:
+        sum_contents(resources, SIZES, parts)
+    assert caught.value.kind == "not-conserved"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "summed"),
+    [
+        ("_MOST_OBJECTS", 2, [5]),
+        ("_MOST_BYTES", 9, [5]),
+        ("_LARGEST", 4, [3]),
+        ("_MOST_OBJECTS", 0, []),
+    ],
+)
+def test_sizes_that_take_too_much_are_left_to_look_ups(monkeypatch, limit, value, summed) -> None:
+    """The sizes with the fewest bytes are summed first."""
+    monkeypatch.setattr(content_sums, limit, value)
+    resources = resources_with()
+    rows = [(b"abc", "unreferenced"), (b"xyz", "unreferenced"), (b"12345", "unreferenced")]
+    contents = sum_contents(resources, SIZES, put_garbage(resources, *rows))
+    assert contents.summed.values.tolist() == summed
+    assert contents.sizes is SIZES
+
+
+def test_e_tags_are_tried_on_the_bytes_of_their_entries() -> None:
+    """One that is no sum, or no object to try it on: the sums are worth nothing."""
+    store = resources_with().store
+    store.write("data/a/b", b"abc")
+    true, untrue, gone = entry(b"abc"), entry(b"xyz"), entry(b"abc", address="data/a/gone")
+    full = entry(b"abc", address="s3://b/data/a/b", address_type=AddressType.FULL)
+    for entries, expected in (
+        ([true, true], True),
+        ([true, gone], True),
+        ([true, untrue], False),
+        ([gone], False),
+        ([full], False),
+    ):
+        data, sums = entries_of(*entries)
+        assert are_true(store, data, sums, np.arange(len(entries)), 9) is expected
