@@ -87,6 +87,8 @@ class MarkOptions(Access, total=False):
     keep_ref: Sequence[str]
     keep_tags: bool
     now: str
+    inventory: str
+    max_inventory_age: str
 
 
 class ExplainOptions(Access, total=False):

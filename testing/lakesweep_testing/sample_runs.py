@@ -114,6 +114,7 @@ def hostile(
         failures={f"{n}{name}": name for n in range(50)},
         phases=tuple(Phase(name, 1.0, 1) for _ in range(40)),
         finality={"kept": "kept", "said": name, "until": name},
+        inventory={"uri": name, "kind": name, "taken_at": name, "filters": name},
         status=RunStatus.PARTLY_SWEPT,
     ).tallied({"deleted": Tally(10, 10), "revived": Tally(5, 5), "failed": Tally(5, 5)})
     garbage = GarbageSummary(

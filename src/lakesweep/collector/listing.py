@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -32,6 +33,8 @@ LISTED_SCHEMA = pa.schema(
         pa.field("parts", PARTS),
         pa.field("notices", pa.list_(pa.struct({"kind": pa.string(), "name": pa.string()}))),
         pa.field("unread", pa.list_(_UNREAD)),  # pieces that were left off
+        # Rows that a source holds and that are no objects of the listing, by why.
+        pa.field("passed", pa.list_(pa.struct({"why": pa.string(), "rows": pa.int64()}))),
     ]
 )
 # A piece with more objects than this is left off, in each later round with four times as many.
@@ -110,10 +113,12 @@ class ListedCatalog(ABC, Generic[Folder]):
         pieces: Sequence[Piece[Folder]],
         most: int | None = None,
         unread: dict[str, ReadSoFar] | None = None,
+        passed: Counter[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Everything that lies in these pieces, in batches of `LISTING_SCHEMA`.
 
-        With `most`, a piece may be left off after so many objects: `unread` then has how far it was read.
+        With `most`, a piece may be left off after so many objects: `unread` then has how far it was read. In `passed` a
+        source counts the rows that it passes over.
         """
         for store, places in self.places(pieces):
             limit = most if _is_cut(store) else None
@@ -206,6 +211,7 @@ class Listing:
     protected: Tally
     parts: tuple[Part, ...]
     notices: Mapping[str, Sequence[str]]  # kind → names
+    passed: Mapping[str, int] = field(default_factory=dict)  # rows of a source that are none
 
 
 def list_objects(
@@ -244,11 +250,15 @@ def list_objects(
     notices: dict[str, dict[str, None]] = {}
     for notice in (notice for row in rows for notice in row["notices"]):
         notices.setdefault(notice["kind"], {})[notice["name"]] = None
+    passed: Counter[str] = Counter()
+    for one in (one for row in rows for one in row["passed"]):
+        passed[one["why"]] += one["rows"]
     listing = Listing(
         listed=Tally(sum(r["objects"] for r in rows), sum(r["bytes"] for r in rows)),
         protected=Tally(sum(r["protected"] for r in rows), sum(r["protected_bytes"] for r in rows)),
         parts=tuple(parts_told(*(row["parts"] for row in rows))),
         notices={kind: list(names) for kind, names in notices.items()},
+        passed=dict(passed),
     )
     if tally_of(listing.parts) + listing.protected != listing.listed:
         raise doubt(
@@ -270,7 +280,8 @@ def list_pieces(
     seen = protected = Tally()
     notices: dict[tuple[str, str], None] = {}
     unread: dict[str, ReadSoFar] = {}
-    for page in joined(catalog.pages(wanted, most, unread)):
+    passed: Counter[str] = Counter()
+    for page in joined(catalog.pages(wanted, most, unread, passed)):
         is_candidate = catalog.is_candidate(page)
         rest = page.filter(pc.invert(is_candidate))
         rows = catalog.rows(page.filter(is_candidate) if rest.num_rows else page)
@@ -289,6 +300,7 @@ def list_pieces(
         "parts": [asdict(part) for part in writer.close()],
         "notices": [{"kind": kind, "name": name} for kind, name in notices],
         "unread": [{"piece": name, **asdict(read)} for name, read in unread.items()],
+        "passed": [{"why": why, "rows": count} for why, count in passed.items()],
     }
     yield pa.RecordBatch.from_pylist([row], schema=LISTED_SCHEMA)
 

@@ -22,6 +22,9 @@ class Found:
     listed: Tally | None = None
     # Of the listing: protected before anything was judged.
     never_candidates: Tally = field(default_factory=Tally)
+    # Of an inventory: judged to be garbage, and since then replaced by another object, or gone.
+    rewritten: Tally = field(default_factory=Tally)
+    vanished: Tally = field(default_factory=Tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +112,6 @@ def _totals(found: Found, settled: Settled) -> Totals:
         expired=tallies[Verdict.EXPIRED],
         unreferenced=tallies[Verdict.UNREFERENCED] - live - undecided,
         undecided=undecided,
+        rewritten=found.rewritten,
+        vanished=found.vanished,
     )

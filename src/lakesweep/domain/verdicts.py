@@ -116,6 +116,8 @@ class Totals:
     expired: Tally = Tally()
     unreferenced: Tally = Tally()
     undecided: Tally = Tally()  # kept because nobody could find out whether it is garbage
+    rewritten: Tally = Tally()  # another object today than the one that an inventory names; kept
+    vanished: Tally = Tally()  # named by an inventory, and no longer in the store
 
     @property
     def garbage(self) -> Tally:
@@ -125,7 +127,15 @@ class Totals:
     @property
     def classified(self) -> Tally:
         """Everything that got a verdict."""
-        return self.live + self.young + self.protected + self.undecided + self.garbage
+        since_inventory = self.rewritten + self.vanished
+        return (
+            self.live
+            + self.young
+            + self.protected
+            + self.undecided
+            + self.garbage
+            + since_inventory
+        )
 
     def assert_conserved(self, what: str) -> None:
         """Refuse when a listed object got no verdict, or more than one. `what` names the listing in the message."""
@@ -133,7 +143,8 @@ class Totals:
             raise UnsafeToSweepError(
                 f"The numbers of {what} do not add up: {self.listed} were listed, but {self.classified} got a verdict "
                 f"(live {self.live}; young {self.young}; protected {self.protected}; "
-                f"undecided {self.undecided}; garbage {self.garbage}). "
+                f"undecided {self.undecided}; rewritten {self.rewritten}; vanished {self.vanished}; "
+                f"garbage {self.garbage}). "
                 "Nothing was deleted. Run again; if it happens twice, report it with the run record.",
                 kind="not-conserved",
             )

@@ -64,13 +64,14 @@ def read_mark(data: bytes) -> pa.Table:
     return _read(data, MARK_SCHEMA, "mark", required=("address",))
 
 
-def open_parquet(data: bytes) -> pq.ParquetFile:
+def open_parquet(data: bytes | pa.NativeFile) -> pq.ParquetFile:
     """A Parquet file whose pages are checked where they carry checksums. Raises one of `UNREADABLE`.
 
     Arrow believes one of the row counts in a footer, and a damaged one would hide rows, so they have to agree. Counts of
     single columns are not looked at: asking a damaged footer for them ends the process.
     """
-    file = pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True)
+    source = io.BytesIO(data) if isinstance(data, bytes) else data
+    file = pq.ParquetFile(source, page_checksum_verification=True)
     footer = file.metadata
     rows = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
     if rows != footer.num_rows:

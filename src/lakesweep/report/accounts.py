@@ -11,7 +11,7 @@ from lakesweep.domain.durations import format_duration, format_time
 
 __all__ = [
     *("DEFERRED_DELETES", "GARBAGE_WORDS", "NESSIE", "Account", "Line", "accounts"),
-    *("collectable_from", "collected_text", "whole_seconds", "young_words"),
+    *("collectable_from", "collected_text", "inventory_text", "whole_seconds", "young_words"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
@@ -53,6 +53,8 @@ _LISTED: _Words = (
     ("young", ""),
     ("protected", "not a name that lakeFS gives to data"),
     ("undecided", "could not be looked up, and were kept"),
+    ("rewritten", "other objects today than the inventory names, and were kept"),
+    ("vanished", "named by the inventory, and no longer in the store"),
     ("garbage", ""),
 )
 GARBAGE_WORDS: _Words = (
@@ -98,13 +100,39 @@ _LOOKED_AT = {
 }
 
 
+_INVENTORY_ROWS = {
+    "rows_listed": "listed",
+    "rows_outside": "outside the namespace",
+    "rows_in_other_folders": "in folders that are not collected",
+    "rows_not_current": "no current objects",
+}
+
+
 def collected_text(record: RunRecord) -> str:
     """Which data a run on a repository was about, and how it looked for garbage; empty for copies."""
     if record.flow in (BACKUP, RESTORE):
         return ""
     # The commits alone say what has expired, and nothing is listed.
     how = "" if record.what == "committed" else _LOOKED_AT.get(record.flow, "")
+    if record.inventory:
+        how = "an inventory took the place of a listing"
     return "; ".join(filter(None, (_COLLECTED.get(record.what, record.what), how)))
+
+
+def inventory_text(record: RunRecord) -> str:
+    """Which inventory took the place of a listing, and what became of its rows; empty where none did."""
+    told = record.inventory
+    if not told:
+        return ""
+    rows = {name: int(told.get(name, 0)) for name in _INVENTORY_ROWS}
+    counted = ", ".join(
+        f"{rows[name]:,} {words}" for name, words in _INVENTORY_ROWS.items() if rows[name]
+    )
+    filters = f"; it leaves objects out: {told['filters']}" if told.get("filters") else ""
+    return (
+        f"{told.get('kind')} {told.get('uri')}, taken at {told.get('taken_at')}; {int(told.get('rows', 0)):,} rows: "
+        f"{counted}; {int(told.get('looked_up', 0)):,} looked up in the store{filters}"
+    )
 
 
 def accounts(record: RunRecord) -> Iterator[Account]:

@@ -9,7 +9,14 @@ from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.domain.durations import format_duration
 from lakesweep.domain.rules import days_text
 from lakesweep.progress import human_bytes
-from lakesweep.report.accounts import Account, Line, accounts, collected_text, whole_seconds
+from lakesweep.report.accounts import (
+    Account,
+    Line,
+    accounts,
+    collected_text,
+    inventory_text,
+    whole_seconds,
+)
 
 __all__ = [
     "STATUS_WORDS",
@@ -70,6 +77,7 @@ def _head(record: RunRecord) -> str:
         ("run", record.run_id or "(none began)"),
         ("mark", record.mark_id),
         ("collected", collected_text(record)),
+        ("inventory", inventory_text(record)),
         ("retention", record.rules and rules_text(record)),
         ("commits", (retained or expired) and f"{retained:,} retained, {expired:,} expired"),
         ("cut-off", cutoff and f"{whole_seconds(cutoff)}; what was written since is not touched"),

@@ -144,6 +144,20 @@ SETTINGS: tuple[Option, ...] = (
         "The time from which days of retention count back, never in the future.",
         default_text="now",
     ),
+    _collect(
+        "inventory",
+        TEXT,
+        "Read this inventory instead of listing the store: the manifest of an S3 Inventory, an Azure Blob inventory or a "
+        "Google Storage Insights report, its folder, or Parquet files with key, size and time. What it names as garbage is "
+        "looked up in the store, and only what is there unchanged may go.",
+        metavar="URI",
+    ),
+    _collect(
+        "max_inventory_age",
+        DURATION,
+        "An inventory older than this is refused.",
+        default="14d",
+    ),
     _collect_no_flag(
         "range_partitions",
         COUNT,

@@ -69,6 +69,8 @@ class CollectSettings:
     keep_refs: tuple[str, ...]
     keep_tags: bool
     now: datetime | None
+    inventory: str | None
+    max_inventory_age: timedelta
     range_partitions: int
     address_partitions: int
     max_delete_share: float  # percent

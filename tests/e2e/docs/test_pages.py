@@ -15,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -78,6 +79,7 @@ class Stage:
         for pattern, text in (
             (r"s3://backups\S*", f"file://{self.folder}/backups"),
             (r"s3://gc-work\S*", f"file://{self.folder}/work"),
+            (r"s3://inventories\S*", f"file://{self.folder}/inventory"),
             (
                 r"jdbc:postgresql://\S+|sqlite:////tmp/live-sets.db",
                 f"sqlite:///{self.folder}/sets.db",
@@ -106,6 +108,8 @@ class Stage:
         made = f"mark example-repo --mark-id {name[1]}" if name else ""
         if name and "lakesweep mark" not in line and made not in self.done:
             self.run(f"lakesweep {made}")
+        if "--inventory" in line:
+            self._take_inventory()
         if "run_id=abc" in line:
             old = self.repository.folder / "_lakefs/retention/gc/addresses/run_id=abc"
             old.mkdir(parents=True, exist_ok=True)
@@ -121,6 +125,18 @@ class Stage:
                 f"lakesweep nessie mark-live --jdbc --uri {self.nessie.nessie.uri} --default-cutoff P30D "
                 "--write-live-set-id-to live-set.txt"
             )
+
+    def _take_inventory(self) -> None:
+        """A list of the repository's files, as Parquet."""
+        files = [path for path in self.repository.folder.rglob("*") if path.is_file()]
+        times = [datetime.fromtimestamp(path.stat().st_mtime, UTC) for path in files]
+        (self.folder / "inventory").mkdir(exist_ok=True)
+        rows = {
+            "key": [str(path).lstrip("/") for path in files],
+            "size": [path.stat().st_size for path in files],
+            "last_modified": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+        pq.write_table(pa.table(rows), self.folder / "inventory" / "list.parquet")
 
     def run(self, line: str) -> None:
         """Run one line of a page: a command, or what a shell would do itself."""

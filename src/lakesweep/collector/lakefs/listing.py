@@ -38,24 +38,32 @@ class ListedNamespace(ListedStore):
     schema: pa.Schema = CANDIDATE_SCHEMA
 
     def is_candidate(self, page: pa.RecordBatch) -> pa.Array:
-        has_shape = pc.match_substring_regex(page.column("key"), CANDIDATE_PATTERN)
-        return pc.and_(has_shape, super().is_candidate(page))
+        return pc.and_(has_shape_of_data(page), super().is_candidate(page))
 
     def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterator[tuple[str, str]]:
-        """A few names for each reason to protect."""
-        for reason, pattern in (
-            (ProtectedReason.OTHER_REPOSITORY, FOREIGN_REPOSITORY_PATTERN),
-            (ProtectedReason.ODD_KEY, None),
-            *PROTECTED_PATTERNS,
-        ):
-            if not protected.num_rows:
-                return
-            keys, is_so = protected.column("key"), protected.column("is_odd")
-            if pattern is not None:
-                is_so = pc.match_substring_regex(keys, pattern)
-            for key in keys.filter(is_so)[:_EXAMPLES].to_pylist():
-                yield reason.value, key
-            protected = protected.filter(pc.invert(is_so))
+        return protected_examples(protected)
+
+
+def has_shape_of_data(page: pa.RecordBatch) -> pa.Array:
+    """Which objects have names that lakeFS gives to data."""
+    return pc.match_substring_regex(page.column("key"), CANDIDATE_PATTERN)
+
+
+def protected_examples(protected: pa.RecordBatch) -> Iterator[tuple[str, str]]:
+    """A few names for each reason to protect."""
+    for reason, pattern in (
+        (ProtectedReason.OTHER_REPOSITORY, FOREIGN_REPOSITORY_PATTERN),
+        (ProtectedReason.ODD_KEY, None),
+        *PROTECTED_PATTERNS,
+    ):
+        if not protected.num_rows:
+            return
+        keys, is_so = protected.column("key"), protected.column("is_odd")
+        if pattern is not None:
+            is_so = pc.match_substring_regex(keys, pattern)
+        for key in keys.filter(is_so)[:_EXAMPLES].to_pylist():
+            yield reason.value, key
+        protected = protected.filter(pc.invert(is_so))
 
 
 def list_namespace(resources: Resources, prefixes: Sequence[Piece[str]], folder: str) -> Listing:
@@ -65,11 +73,16 @@ def list_namespace(resources: Resources, prefixes: Sequence[Piece[str]], folder:
     listing = list_objects(
         engine, target, folder, catalog, prefixes, most_tasks=MOST_TASKS, per_task=8
     )
+    refuse_foreign_repository(resources.name, listing)
+    return listing
+
+
+def refuse_foreign_repository(name: str, listing: Listing) -> None:
+    """Refuse to take another repository's objects for those of the repository of this name."""
     foreign = listing.notices.get(ProtectedReason.OTHER_REPOSITORY.value)
     if foreign:
         raise UnsafeToSweepError(
-            f"Another repository lies inside the data of {resources.name}: {foreign[0]}. Its objects would look like garbage here. "
+            f"Another repository lies inside the data of {name}: {foreign[0]}. Its objects would look like garbage here. "
             "Nothing was deleted. Move that repository out of this namespace.",
             kind="foreign-repository",
         )
-    return listing

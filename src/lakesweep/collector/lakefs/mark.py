@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from lakesweep.collector import guards
 from lakesweep.collector.garbage_sums import save_summary
+from lakesweep.collector.inventory.opening import check_time, open_inventory
+from lakesweep.collector.inventory.values import Inventory
 from lakesweep.collector.lakefs import dating
 from lakesweep.collector.lakefs.between_runs.saved import save_for_sweep
 from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
@@ -19,7 +21,7 @@ from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.marks import refuse_used_mark, save_plan, write_mark
 from lakesweep.collector.lakefs.paths import RunFolder, mark_folder, parse_mark_id
 from lakesweep.collector.lakefs.repository import LakeFSRepository
-from lakesweep.collector.lakefs.request import MarkRequest, What
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.lakefs.search import RepositorySearch
 from lakesweep.collector.lakefs.slices import slice_name
 from lakesweep.collector.lease import Lease
@@ -53,14 +55,16 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> tuple[RunRe
     search: RepositorySearch | None = None
     try:
         with foreign_errors_as_ours("Nothing was deleted."):
+            refuse_idle_inventory(request)
             refuse_blind_listing(repository, request.what)
             refuse_shared_namespace(repository, resources.target, resources.margins.clock_skew)
             if request.mark_id is not None:
                 refuse_used_mark(resources.store, repository.name, parse_mark_id(request.mark_id))
             cutoff = fix_cutoff(context, request, lease)
             now = reference_time(request.now, started_at)
+            inventory = _opened_inventory(resources, request, cutoff)
             resources.engine.begin()
-            search = RepositorySearch(repository, resources, request, cutoff, now)
+            search = RepositorySearch(repository, resources, request, cutoff, now, inventory)
             return _find_and_plan(search, started_at)
     except ConfigError:
         raise  # what was asked for can't be had, and its message says that nothing was touched
@@ -155,6 +159,8 @@ def _record(
         "young": tallies[Verdict.YOUNG] + found.dated.tally(dating.YOUNG),
         "protected": found.never_candidates + tallies[Verdict.PROTECTED],
         "undecided": tally_of(settled.undecided),
+        "rewritten": found.rewritten,
+        "vanished": found.vanished,
         "garbage": plan.garbage,
         "expired": tallies[Verdict.EXPIRED] + found.dated.tally(dating.EXPIRED),
         "unreferenced": totals.unreferenced if is_full else unreferenced - tally_of(settled.kept),
@@ -182,7 +188,31 @@ def _record(
         versions=_versions(search.repository.profile.version),
         notes=(*live.notes, *search.notes, *undecided),
         protected=found.protected_names,
+        inventory=found.inventory,
     ).tallied(counted)
+
+
+def refuse_idle_inventory(request: MarkRequest) -> None:
+    """An inventory takes the place of a full listing; a run that makes none has no use for it."""
+    if request.inventory is None:
+        return
+    if request.what is What.COMMITTED or request.flow is Flow.OPTIMIZED:
+        asked = "--what committed" if request.what is What.COMMITTED else "--run optimized"
+        raise ConfigError(
+            f"--inventory takes the place of a full listing, and {asked} makes none. Nothing was touched. Leave one of "
+            "them out.",
+            kind="idle-inventory",
+        )
+
+
+def _opened_inventory(
+    resources: Resources, request: MarkRequest, cutoff: Cutoff
+) -> Inventory | None:
+    if request.inventory is None:
+        return None
+    inventory = open_inventory(resources.target, request.inventory)
+    check_time(inventory, cutoff.reference_time, request.max_inventory_age)
+    return inventory
 
 
 def refuse_blind_listing(repository: LakeFSRepository, what: What) -> None:

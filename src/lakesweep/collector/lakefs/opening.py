@@ -76,6 +76,8 @@ def mark_request(settings: Settings, repository: str) -> MarkRequest:
         keep_refs=collect.keep_refs,
         keep_tags=collect.keep_tags,
         now=collect.now,
+        inventory=collect.inventory,
+        max_inventory_age=collect.max_inventory_age,
     )
 
 

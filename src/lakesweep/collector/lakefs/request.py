@@ -9,6 +9,7 @@ from enum import StrEnum
 from lakesweep.domain.rules import RetentionRules
 
 DEFAULT_KEEP_RUNS = 30
+DEFAULT_MAX_INVENTORY_AGE = timedelta(days=14)
 
 
 class What(StrEnum):
@@ -39,6 +40,8 @@ class MarkRequest:
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
     now: datetime | None = None
+    inventory: str | None = None  # the URI of what takes the place of a listing
+    max_inventory_age: timedelta = DEFAULT_MAX_INVENTORY_AGE
 
 
 @dataclass(frozen=True, slots=True)

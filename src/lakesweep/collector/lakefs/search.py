@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
+from lakesweep.collector.inventory.values import Inventory
 from lakesweep.collector.judge.candidates import listed_parts
+from lakesweep.collector.judge.meeting import Judged
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
@@ -24,6 +27,17 @@ from lakesweep.collector.lakefs.checks.reuploads import (
     find_reuploads,
     split_garbage,
 )
+from lakesweep.collector.lakefs.inventory import (
+    EXPIRED,
+    REWRITTEN,
+    UNREFERENCED,
+    VANISHED,
+    LookedUp,
+    inventory_facts,
+    list_inventory,
+    look_up_garbage,
+    refuse_doubles,
+)
 from lakesweep.collector.lakefs.judging import address_judge, foreign_at_root, judge_candidates
 from lakesweep.collector.lakefs.listing import list_namespace
 from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
@@ -35,12 +49,12 @@ from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_sli
 from lakesweep.collector.listing import Listing
 from lakesweep.collector.mark import Found, Settled
 from lakesweep.collector.outcomes import Outcomes
-from lakesweep.collector.parts import Part
+from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.addresses import ProtectedReason
 from lakesweep.domain.cutoff import Cutoff
-from lakesweep.domain.verdicts import Tally
+from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.progress import human_count
 
 logger = logging.getLogger(__name__)
@@ -60,6 +74,7 @@ class RepositoryFound(Found):
     young: tuple[Part, ...] = ()
     dated: Outcomes = field(default_factory=Outcomes)  # candidates that came without an age
     suspects: Suspects = field(default_factory=Suspects)
+    inventory: Mapping[str, Any] = field(default_factory=dict)  # what the record says of it
 
     @property
     def protected_names(self) -> dict[str, list[str]]:
@@ -81,6 +96,7 @@ class RepositorySearch:
     request: MarkRequest
     cutoff: Cutoff
     now: datetime
+    inventory: Inventory | None = None  # takes the place of a listing
     # Known from the search on.
     live: LiveRead = field(init=False)
     found: RepositoryFound = field(init=False)
@@ -144,6 +160,9 @@ class RepositorySearch:
             step.said = ", ".join(
                 f"{t.objects} {v}" for v, t in judged.tallies.items() if t.objects
             )
+        looked_up = LookedUp()
+        if self.inventory is not None:
+            judged, looked_up = self._look_up(self.inventory, judged)
         dated = dating.ask_ages(resources, judged.undated, self.cutoff.at, self.folder.verdicts)
         # Without a full listing there is nothing that the verdicts must account for.
         is_full = listed is not None and self.flow is not Flow.OPTIMIZED
@@ -157,6 +176,11 @@ class RepositorySearch:
             young=(*judged.young, *dated.parts[dating.YOUNG]),
             dated=dated,
             suspects=judged.suspects | dated.suspects,
+            rewritten=looked_up.tally(REWRITTEN),
+            vanished=looked_up.tally(VANISHED),
+            inventory=inventory_facts(self.inventory, listed, looked_up)
+            if self.inventory is not None and listed is not None
+            else {},
         )
         return self.found
 
@@ -187,6 +211,8 @@ class RepositorySearch:
     def _decide_flow(self) -> None:
         if self.request.what is What.COMMITTED or self.request.flow is Flow.CLEAN:
             return
+        if self.inventory is not None:
+            return  # it has everything at hand, so nothing is saved by leaving slices out
         saved = load_saved_run(self.resources.store, self.name)
         if isinstance(saved, NotUsable):
             self.notes = (f"everything was listed (a clean run), because {saved.why}",)
@@ -206,7 +232,14 @@ class RepositorySearch:
         if self.request.what is What.COMMITTED:
             return None, None
         with self.resources.phases.phase("list") as step:
+            # Also with an inventory: it may be older than another repository below data/, which is refused here.
             slices = find_slices(self.resources.store)
+            if self.inventory is not None:
+                listed = list_inventory(self.resources, self.inventory, self.folder.listing)
+                step.handled(listed.listed)
+                step.said = f"{listed.listed} by the inventory {self.inventory.uri}"
+                # Nothing is left to an optimized run: slices may hold what the inventory does not know.
+                return listed, None
             since = self._previous.last_slice if self._previous is not None else ""
             prefixes = slices.prefixes(since=since)
             listed = list_namespace(self.resources, prefixes, self.folder.listing)
@@ -214,3 +247,23 @@ class RepositorySearch:
             folders = sum(piece.recursive for piece in prefixes)
             step.said = f"{listed.listed} in {human_count(folders, 'folders')}"
         return listed, slices
+
+    def _look_up(self, inventory: Inventory, judged: Judged) -> tuple[Judged, LookedUp]:
+        """Garbage that is today as the inventory says, and what became of the rest of it."""
+        refuse_doubles(inventory, judged)
+        with self.resources.phases.phase("look up") as step:
+            found = look_up_garbage(self.resources, judged.garbage, self.folder.verdicts)
+            same = found.tally(EXPIRED, UNREFERENCED)
+            step.handled(tally_of(judged.garbage))
+            step.said = (
+                f"{same.objects} as the inventory says, {found.tally(REWRITTEN).objects} rewritten, "
+                f"{found.tally(VANISHED).objects} vanished"
+            )
+        tallies = judged.tallies | {
+            Verdict.EXPIRED: found.tally(EXPIRED),
+            Verdict.UNREFERENCED: found.tally(UNREFERENCED),
+        }
+        judged = replace(
+            judged, tallies=tallies, garbage=found.garbage, oldest_garbage=found.oldest
+        )
+        return judged, found

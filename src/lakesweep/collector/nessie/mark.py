@@ -66,7 +66,7 @@ class MarkedLiveSet(MarkedCatalog):
             step.said += f", {judged.garbage_tally.objects} garbage"
         odd = tuple(listing.notices.get(UNTOUCHABLE, ()))
         garbage, listed, protected = judged.garbage, listing.listed, listing.protected
-        return FilesFound(judged, garbage, listed, protected, tables, odd)
+        return FilesFound(judged, garbage, listed, protected, tables=tables, untouchable=odd)
 
     def settle(self, found: Found) -> Settled:
         """End the run where a manifest can't be read that must be."""

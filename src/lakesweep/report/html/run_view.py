@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from lakesweep.collector.record import Phase, RunRecord, RunStatus
 from lakesweep.domain.run_summary import RunSummary
 from lakesweep.domain.what_if import WhatIf
-from lakesweep.report.accounts import NESSIE, Line, collected_text, whole_seconds, young_words
+from lakesweep.report.accounts import (
+    NESSIE,
+    Line,
+    collected_text,
+    inventory_text,
+    whole_seconds,
+    young_words,
+)
 from lakesweep.report.html.commands import Command, commands, what_if_command
 from lakesweep.report.html.commits_view import CommitsView, commits_view
 from lakesweep.report.html.drawings.svg import Drawing
@@ -40,6 +47,7 @@ _MOODS = {
 _KEPT = {
     "protected": "names, places or kinds that are never collected",
     "undecided": "could not be looked up, so they stay",
+    "rewritten": "other objects today than the inventory names, so they stay",
     "revived": "came back to life after the mark",
     "kept_undecided": "could not be looked up before the delete, so they stay",
     "failed": "the store did not delete them",
@@ -148,6 +156,7 @@ def _facts(record: RunRecord, limits: Limits) -> Iterator[tuple[str, str]]:
         yield "cut-off policies", "\n".join(limits.each(policies))
     else:
         yield "collected", collected_text(record)
+        yield "inventory", inventory_text(record)
         yield "retention", rules_text(record) if record.rules else ""
     if record.cutoff is not None:
         yield "cut-off", f"{whole_seconds(record.cutoff)}; what was written since is not touched"
