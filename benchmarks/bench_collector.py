@@ -1,10 +1,10 @@
 """A whole collection beside a naive one: mark, plan and sweep of a lake by arithmetic, each as a process of its own.
 
-The lake (scenario.py) lies on loopback servers in this process, so their work is not counted as a collector's, though
+The lake (scenario.py, with a server whose lists are whole, as the naive collector believes them) lies on loopback servers in this process, so their work is not counted as a collector's, though
 it takes its share of the cores. Both collectors start from nothing, Spark included, on the same machine in the same
 minutes, ours before and after the naive one, as the machine's speed changes; both must delete exactly the known garbage, and ours must have marked exactly that.
 
-    python benchmarks/bench_collector.py              1M objects, 3M range entries, against the naive collector
+    python benchmarks/bench_collector.py              1M objects, 2.5M range entries, against the naive collector
     python benchmarks/bench_collector.py --full       the same, and 4M objects: what grows with them, and what does not
     python benchmarks/bench_collector.py --objects 2000000 --ours-only
 """
@@ -12,7 +12,6 @@ minutes, ours before and after the naive one, as the machine's speed changes; bo
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import os
 import sys
@@ -20,10 +19,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow.parquet as pq
-
-from scenario import ENTRIES_PER_RANGE, REPOSITORY, Scenario
+from scenario import REPOSITORY, Scenario
+from scenario_check import check_deleted, check_run
 from scenario_server import ScenarioServer, serve
 from watched import Watched, watch
 
@@ -33,35 +30,25 @@ _OBJECTS, _MORE_OBJECTS = 1_000_000, 4_000_000
 # How much more memory the driver may take for four times the objects: what one run differs from the next.
 _NOISE_MIB = 60.0
 _NAIVE = Path(__file__).with_name("naive_gc.py")
-_MARK = "_lakefs/retention/gc/addresses/mark_id="
 
 
 def run_ours(server: ScenarioServer) -> tuple[Watched, dict[str, Any]]:
     """`lakesweep gc`, checked: what it marked, what it deleted, what it says of both."""
     server.reset()
+    before, expected = server.alive(), server.expected()
     words = ["gc", REPOSITORY, "--output", "json", "--no-progress"]
     seen = watch([sys.executable, "-m", "lakesweep", *words], os.environ | server.environment)
     if seen.status:
         raise SystemExit(f"lakesweep gc ended with status {seen.status}:\n{seen.err}")
     record = json.loads(seen.out)
-    scenario = server.scenario
-    marked: dict[str, str] = {}
-    for data in server.files(_MARK):
-        rows = pq.read_table(io.BytesIO(data), columns=["address", "reason"]).to_pydict()
-        marked |= dict(zip(rows["address"], rows["reason"], strict=True))
-    expected = {scenario.address(i): "expired" for i in scenario.expired.tolist()}
-    expected |= {scenario.address(i): "unreferenced" for i in scenario.unreferenced.tolist()}
-    if marked != expected:
-        raise SystemExit(f"{len(marked)} objects are marked, and they are not the garbage")
-    check_deleted(server, "lakesweep")
-    if record["objects"]["deleted"] != len(scenario.garbage) or record["status"] != "swept":
-        raise SystemExit(f"the record does not say what happened: {record}")
+    check_run(server, before, expected, record)
     return seen, record
 
 
 def run_naive(server: ScenarioServer) -> Watched:
     """The naive collector, checked."""
     server.reset()
+    before, expected = server.alive(), server.expected()
     here = {
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(_NAIVE.parent),  # its workers read ranges with plain_sstable.py
@@ -71,20 +58,8 @@ def run_naive(server: ScenarioServer) -> Watched:
     seen = watch(words, os.environ | server.environment | here)
     if seen.status:
         raise SystemExit(f"the naive collector ended with status {seen.status}:\n{seen.err}")
-    check_deleted(server, "the naive collector")
+    check_deleted(server, before, expected)
     return seen
-
-
-def check_deleted(server: ScenarioServer, who: str) -> None:
-    if not np.array_equal(server.deleted(), np.sort(server.scenario.garbage)):
-        raise SystemExit(f"{who} deleted {len(server.deleted())} objects, and not the garbage")
-
-
-def describe(scenario: Scenario) -> None:
-    print(
-        f"{scenario.objects:,} objects in {scenario.keys.slices} slices; {scenario.ranges:,} ranges of "
-        f"{ENTRIES_PER_RANGE:,} entries; {len(scenario.staged):,} uncommitted; {len(scenario.garbage):,} garbage"
-    )
 
 
 def describe_phases(record: dict[str, Any]) -> None:
@@ -95,8 +70,8 @@ def describe_phases(record: dict[str, Any]) -> None:
 def compare(objects: int, *, with_naive: bool) -> tuple[Watched, bool]:
     """Both collectors on one scenario; whether the figures are reached. Ours runs before and after the naive one."""
     scenario = Scenario(objects)
-    describe(scenario)
-    with serve(scenario) as server:
+    print(scenario)
+    with serve(scenario, is_plain=True) as server:
         ours = [shown_ours(server)]
         if not with_naive:
             return ours[0], True
@@ -127,7 +102,7 @@ def main() -> int:
     parser.add_argument(
         "--full", action="store_true", help="4M objects too, and the driver's memory"
     )
-    parser.add_argument("--objects", type=int, default=_OBJECTS, help="a multiple of 100,000")
+    parser.add_argument("--objects", type=int, default=_OBJECTS, help="a multiple of 20,000")
     parser.add_argument("--ours-only", action="store_true", help="leave the naive collector out")
     options = parser.parse_args()
     versions = ", ".join(f"{p} {version(p)}" for p in ("lakesweep", "pyspark", "pyarrow", "boto3"))

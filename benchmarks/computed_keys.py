@@ -17,12 +17,19 @@ _PAGE_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class ComputedKeys:
-    """`slices × objects_per_slice` keys `<prefix><slice id>/<object id>`, ids of 20 characters like lakeFS's."""
+    """`slices × objects_per_slice` keys `<prefix><slice id>/<object id>`, ids of 20 characters like lakeFS's.
+
+    Slice ids count from `first_slice` in steps of `slice_step`, and `more_in_last` objects more lie in the last slice.
+    """
 
     prefix: str
     slices: int
     objects_per_slice: int
     slice_head: str = "g0000000000g0"
+    slice_tail: str = "0"
+    first_slice: int = 0
+    slice_step: int = 1
+    more_in_last: int = 0
     object_head: str = "d0000000000g0"
     size_bytes: int = 1_048_576
     last_modified: str = "2024-01-01T00:00:00.000Z"
@@ -37,16 +44,39 @@ class ComputedKeys:
         )
 
     def __len__(self) -> int:
-        return self.slices * self.objects_per_slice
+        return self.slices * self.objects_per_slice + self.more_in_last
 
     def key(self, index: int) -> str:
         """The key at one place in the order."""
-        part, number = divmod(index, self.objects_per_slice)
+        part = min(index // self.objects_per_slice, self.slices - 1)
+        number = index - part * self.objects_per_slice
         return f"{self.slice(part)}{self.object_head}{_digits(number)}0"
 
     def slice(self, part: int) -> str:
         """The prefix of one slice, with its "/"."""
-        return f"{self.prefix}{self.slice_head}{_digits(part)}0/"
+        digits = _digits(self.first_slice + part * self.slice_step)
+        return f"{self.prefix}{self.slice_head}{digits}{self.slice_tail}/"
+
+    def bounds(self, part: int) -> tuple[int, int]:
+        """The first index of a slice, and that after its last."""
+        first = part * self.objects_per_slice
+        return first, len(self) if part == self.slices - 1 else first + self.objects_per_slice
+
+    def size(self, index: int) -> int:
+        """How many bytes an object has."""
+        return self.size_bytes
+
+    def content(self, index: int) -> bytes:
+        """The bytes of an object."""
+        return bytes(self.size_bytes)
+
+    def etag(self, index: int) -> str:
+        """The store's tag of an object, without its quotes."""
+        return "d41d8cd98f00b204e9800998ecf8427e"
+
+    def modified_at(self, index: int) -> float:
+        """When an object was written, in seconds since 1970."""
+        return 1_704_067_200.0
 
     def first_at_or_after(self, key: str, *, is_after: bool) -> int:
         """The index of the first key ≥ `key` (or > `key`)."""
@@ -74,13 +104,33 @@ class ComputedKeys:
 
     def page_rows(self, indexes: np.ndarray) -> bytes:
         """The `<Contents>` of up to a thousand keys."""
-        rows = self._template[: len(indexes)]
-        start = len("<Contents><Key>") + len(self.prefix) + len(self.slice_head)
-        parts, numbers = np.divmod(indexes, self.objects_per_slice)
-        rows = rows.copy()
-        _fill_digits(rows, start, parts)
-        _fill_digits(rows, start + _DIGITS + 2 + len(self.object_head), numbers)
+        rows = self._template[: len(indexes)].copy()
+        self.fill_keys(rows[:, len("<Contents><Key>") :], indexes)
         return rows.tobytes()
+
+    def fill_keys(self, rows: np.ndarray, indexes: np.ndarray) -> None:
+        """Write what tells keys apart into rows of bytes that begin with some key."""
+        at_slice, at_object = self._at_digits()
+        parts = np.minimum(indexes // self.objects_per_slice, self.slices - 1)
+        _fill_digits(rows, at_slice, self.first_slice + parts * self.slice_step)
+        _fill_digits(rows, at_object, indexes - parts * self.objects_per_slice)
+
+    def key_rows(self, indexes: np.ndarray) -> np.ndarray:
+        """Keys as rows of bytes."""
+        rows = np.tile(np.frombuffer(self.key(0).encode(), np.uint8), (len(indexes), 1))
+        self.fill_keys(rows, indexes)
+        return rows
+
+    def indexes_in(self, rows: np.ndarray) -> np.ndarray:
+        """Where keys stand, given as rows of bytes; anything for what is none of ours."""
+        at_slice, at_object = self._at_digits()
+        parts = (_read_digits(rows, at_slice) - self.first_slice) // self.slice_step
+        return parts * self.objects_per_slice + _read_digits(rows, at_object)
+
+    def _at_digits(self) -> tuple[int, int]:
+        """Where in a key the numbers of its slice and of its object stand."""
+        at_slice = len(self.prefix) + len(self.slice_head)
+        return at_slice, at_slice + _DIGITS + len(self.slice_tail) + 1 + len(self.object_head)
 
     def keys_from(self, first: int) -> Iterator[str]:
         """Keys still there, one by one."""
@@ -118,11 +168,9 @@ class ComputedKeys:
         return True
 
     def _delete_rows(self, text: np.ndarray) -> None:
-        start = len(self.prefix) + len(self.slice_head)
-        parts = _read_digits(text, start)
-        numbers = _read_digits(text, start + _DIGITS + 2 + len(self.object_head))
-        indexes = parts * self.objects_per_slice + numbers
-        self.is_alive[indexes[indexes < len(self)]] = False
+        indexes = self.indexes_in(text).clip(0, len(self) - 1)
+        is_ours = (self.key_rows(indexes) == text).all(axis=1)
+        self.is_alive[indexes[is_ours]] = False
 
     def _row(self, key: str) -> bytes:
         return (

@@ -36,11 +36,12 @@ def s3() -> Any:
     return boto3.client("s3", config=Config(s3={"addressing_style": "path"}, proxies={}))
 
 
-def call_lakefs(method: str, path: str) -> Any:
+def call_lakefs(method: str, path: str, body: object = None) -> Any:
     words = f"{os.environ['LAKECTL_CREDENTIALS_ACCESS_KEY_ID']}:{os.environ['LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY']}"
     request = urllib.request.Request(
         f"{os.environ['LAKECTL_SERVER_ENDPOINT_URL']}/api/v1/{path}",
         method=method,
+        data=json.dumps(body).encode() if body is not None else None,
         headers={"Authorization": f"Basic {b64encode(words.encode()).decode()}"},
     )
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request) as reply:
@@ -75,8 +76,11 @@ def retained_ranges(client: Any, repository: str, bucket: str, root: str) -> lis
 
 def download_staged(client: Any, repository: str, folder: Path) -> None:
     """The server's list of uncommitted objects, as files that Spark can read."""
-    page = call_lakefs("POST", f"repositories/{repository}/gc/prepare_uncommited")
+    path = f"repositories/{repository}/gc/prepare_uncommited"
+    page = call_lakefs("POST", path)
     bucket, prefix = split_uri(page["gc_uncommitted_location"])
+    while token := page.get("continuation_token"):
+        page = call_lakefs("POST", path, {"continuation_token": token})
     for row in client.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]:
         client.download_file(bucket, row["Key"], str(folder / row["Key"].rsplit("/", 1)[-1]))
 

@@ -17,47 +17,51 @@ import heapq
 import re
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus, unquote
+from urllib.parse import quote_plus, unquote
 from xml.sax.saxutils import escape, unescape
 
 import numpy as np
 
 from computed_keys import ComputedKeys
+from loopback_http import Connection, Load, Request, Response, Trouble
 
 _KEYS = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
 _PART_NUMBERS = re.compile(rb"<PartNumber>(\d+)</PartNumber>")
 _NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
-_REASONS = {200: "OK", 204: "No Content", 206: "Partial Content"}
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    method: str
-    bucket: str
-    key: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    status: int
-    body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    data: bytes
+    data: bytes | memoryview
     etag: str
     modified_at: float
+    size: int | None = None  # where there are no bytes, only their number
+
+    def __len__(self) -> int:
+        return len(self.data) if self.size is None else self.size
+
+
+class Frozen:
+    """Objects of one bucket that no request may change, many of them, found by their order."""
+
+    def __init__(self, objects: dict[str, Kept]) -> None:
+        self.objects = objects
+        self._keys = sorted(objects)
+
+    def keys(self, prefix: str, after: str, end: str | None = None) -> list[str]:
+        """Keys below a prefix, after one and up to another."""
+        first = max(bisect_left(self._keys, prefix), bisect_right(self._keys, after))
+        last = bisect_left(self._keys, prefix + "\U0010ffff") if prefix else len(self._keys)
+        if end is not None:
+            last = min(last, bisect_right(self._keys, end))
+        return self._keys[first:last]
 
 
 def error(status: int, code: str, message: str = "") -> Response:
@@ -78,14 +82,20 @@ class LoopbackS3:
         buckets: tuple[str, ...] = ("lake",),
         access_key_id: str | None = None,
         clock: Callable[[], float] = time.time,
+        trouble: Trouble | None = None,
     ) -> None:
         self.computed = computed
+        self.frozen = Frozen({})
+        self.refused: list[str] = []  # keys of frozen objects that somebody tried to change
+        self.trouble = trouble or Trouble()
+        self.load = Load()
         self.buckets: dict[str, dict[str, Kept]] = {name: {} for name in buckets}
         self.access_key_id = access_key_id
         self.intercept: Callable[[Request], Response | None] | None = None
         self.requests = 0
         self._clock = clock
         self._uploads: dict[str, dict[int, bytes]] = {}
+        self._connections: set[Any] = set()
         self._started = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -107,22 +117,28 @@ class LoopbackS3:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        connections: set[Any] = set()
         server = self._loop.run_until_complete(
-            self._loop.create_server(lambda: _Connection(self.answer, connections), "127.0.0.1", 0)
+            self._loop.create_server(self._connection, "127.0.0.1", 0)
         )
         self.port = server.sockets[0].getsockname()[1]
         self._started.set()
         self._loop.run_forever()
         server.close()
-        for transport in list(connections):
+        for transport in list(self._connections):
             transport.abort()
         self._loop.run_until_complete(asyncio.sleep(0))
         self._loop.run_until_complete(server.wait_closed())
 
+    def _connection(self) -> Connection:
+        latency = self.trouble.latency_seconds
+        return Connection(self.answer, self._connections, latency, self.load)
+
     def answer(self, request: Request) -> Response:
         """The reply to one request."""
         self.requests += 1
+        # Clients of an API do not repeat what may have been done; its answers have no faults of their own.
+        if request.bucket != "api" and (status := self.trouble.strike()) is not None:
+            return error(status, "SlowDown" if status == 503 else "InternalError")
         if self.intercept is not None and (made := self.intercept(request)) is not None:
             return made
         if self.access_key_id and f"Credential={self.access_key_id}/" not in request.headers.get(
@@ -148,7 +164,7 @@ class LoopbackS3:
         after = base64.urlsafe_b64decode(token).decode() if token else query.get("start-after", "")
         computed = self.computed
         if computed is not None and not delimiter and prefix.startswith(computed.prefix):
-            rows, count, last, is_truncated = _computed_page(computed, prefix, after, limit)
+            rows, count, last, is_truncated = self._computed_page(objects, prefix, after, limit)
         else:
             names = self._names(objects, prefix, after, delimiter)
             page = list(islice(names, limit + 1))
@@ -172,13 +188,18 @@ class LoopbackS3:
     ) -> Iterator[str]:
         """Keys and common prefixes after `after`, in order."""
         kept = sorted(key for key in objects if key.startswith(prefix) and key > after)
-        sources: list[Iterator[str]] = [iter(kept)]
+        sources: list[Iterator[str]] = [iter(kept), iter(self.frozen.keys(prefix, after))]
         computed = self.computed
-        if computed is not None and (prefix + computed.prefix).startswith(prefix):
+        if computed is not None:
             if delimiter:
                 sources.append(_computed_folders(computed, prefix))
-            elif computed.prefix.startswith(prefix):
-                sources.append(computed.keys_from(computed.first_at_or_after(after, is_after=True)))
+            else:
+                first = max(
+                    computed.first_at_or_after(after, is_after=True),
+                    computed.first_at_or_after(prefix, is_after=False),
+                )
+                below = takewhile(lambda key: key.startswith(prefix), computed.keys_from(first))
+                sources.append(below)
         last = after
         for key in heapq.merge(*sources):
             name = key
@@ -190,11 +211,43 @@ class LoopbackS3:
                 last = name
                 yield name
 
+    def _computed_page(
+        self, objects: dict[str, Kept], prefix: str, after: str, limit: int
+    ) -> tuple[bytes, int, str, bool]:
+        """(rows, how many, last key, whether more follow) of a page that is arithmetic, but for a few other keys."""
+        computed = self.computed
+        assert computed is not None
+        first = computed.first_at_or_after(prefix, is_after=False)
+        end = computed.first_at_or_after(prefix + "\U0010ffff", is_after=False)
+        if after:
+            first = max(first, computed.first_at_or_after(after, is_after=True))
+        found = computed.alive_from(first, end, limit + 1)
+        up_to = computed.key(int(found[-1])) if len(found) > limit else "\U0010ffff"
+        others = [key for key in objects if key.startswith(prefix) and after < key < up_to]
+        others = sorted([*others, *self.frozen.keys(prefix, after, up_to)])[: limit + 1]
+        places = [
+            int(np.searchsorted(found, computed.first_at_or_after(key, is_after=False)))
+            for key in others
+        ]
+        among = [place for number, place in enumerate(places) if place + number < limit]
+        page = found[: limit - len(among)]
+        rows = computed.page_rows(page)
+        last = computed.key(int(page[-1])) if len(page) else ""
+        if among:
+            width, pieces, done = len(rows) // max(1, len(page)), [], 0
+            for key, place in zip(others, among, strict=False):
+                row = self._row(objects, key, "", prefix)
+                pieces += [rows[done * width : place * width], row]
+                done = place
+            rows = b"".join([*pieces, rows[done * width :]])
+            last = max(last, others[len(among) - 1])
+        return rows, len(page) + len(among), last, len(found) + len(others) > limit
+
     def _row(self, objects: dict[str, Kept], name: str, delimiter: str, prefix: str) -> bytes:
         text = quote_plus(name, safe="/")
         if delimiter and name.endswith(delimiter) and len(name) > len(prefix):
             return f"<CommonPrefixes><Prefix>{text}</Prefix></CommonPrefixes>".encode()
-        kept = objects.get(name)
+        kept = objects.get(name, self.frozen.objects.get(name))
         if kept is None:
             assert self.computed is not None
             index = self.computed.index_of(name)
@@ -202,7 +255,7 @@ class LoopbackS3:
         when = _iso(kept.modified_at)
         return (
             f"<Contents><Key>{text}</Key><LastModified>{when}</LastModified><ETag>{escape(kept.etag)}</ETag>"
-            f"<Size>{len(kept.data)}</Size><StorageClass>STANDARD</StorageClass></Contents>"
+            f"<Size>{len(kept)}</Size><StorageClass>STANDARD</StorageClass></Contents>"
         ).encode()
 
     def _delete_objects(self, request: Request, objects: dict[str, Kept]) -> Response:
@@ -213,8 +266,8 @@ class LoopbackS3:
             raw = _KEYS.findall(request.body)
             if self.computed is not None:
                 self.computed.delete(raw)
-            for key in raw if objects else ():
-                objects.pop(unescape(key.decode(), {"&quot;": '"', "&apos;": "'"}), None)
+            for key in raw:
+                self._remove(objects, unescape(key.decode(), {"&quot;": '"', "&apos;": "'"}))
             if not is_quiet:
                 rows = b"".join(b"<Deleted><Key>" + key + b"</Key></Deleted>" for key in raw)
         body = b'<?xml version="1.0" encoding="UTF-8"?>\n<DeleteResult>' + rows + b"</DeleteResult>"
@@ -227,7 +280,7 @@ class LoopbackS3:
         if request.method == "PUT":
             return self._put(request, objects)
         if request.method == "DELETE":
-            objects.pop(key, None)
+            self._remove(objects, key)
             if self.computed is not None:
                 self.computed.delete([key.encode()])
             return Response(204)
@@ -237,16 +290,22 @@ class LoopbackS3:
         headers = {"ETag": kept.etag, "Last-Modified": formatdate(kept.modified_at, usegmt=True)}
         return _ranged(request, kept, headers)
 
+    def _remove(self, objects: dict[str, Kept], key: str) -> None:
+        if objects.pop(key, None) is None and key in self.frozen.objects:
+            self.refused.append(key)
+
     def _found(self, objects: dict[str, Kept], key: str) -> Kept | None:
-        kept = objects.get(key)
-        if kept is not None or self.computed is None:
+        kept, computed = objects.get(key, self.frozen.objects.get(key)), self.computed
+        if kept is not None or computed is None:
             return kept
-        index = self.computed.index_of(key)
-        if index is None or not self.computed.is_alive[index]:
+        index = computed.index_of(key)
+        if index is None or not computed.is_alive[index]:
             return None
-        return Kept(
-            bytes(self.computed.size_bytes), '"d41d8cd98f00b204e9800998ecf8427e"', 1704067200.0
-        )
+        tag, at = f'"{computed.etag(index)}"', computed.modified_at(index)
+        try:
+            return Kept(computed.content(index), tag, at)
+        except LookupError:
+            return Kept(b"", tag, at, size=computed.size(index))
 
     def _put(self, request: Request, objects: dict[str, Kept]) -> Response:
         present = objects.get(request.key)
@@ -316,33 +375,23 @@ class LoopbackS3:
         return kept
 
 
-def _computed_page(
-    computed: ComputedKeys, prefix: str, after: str, limit: int
-) -> tuple[bytes, int, str, bool]:
-    """(rows, how many, last key, whether more follow) of a page that is arithmetic alone."""
-    first = computed.first_at_or_after(prefix, is_after=False)
-    end = computed.first_at_or_after(prefix + "\U0010ffff", is_after=False)
-    if after:
-        first = max(first, computed.first_at_or_after(after, is_after=True))
-    indexes = computed.alive_from(first, end, limit + 1)
-    page = indexes[:limit]
-    last = computed.key(int(page[-1])) if len(page) else ""
-    return computed.page_rows(page), len(page), last, len(indexes) > limit
-
-
 def _computed_folders(computed: ComputedKeys, prefix: str) -> Iterator[str]:
     if computed.prefix.startswith(prefix) and computed.prefix != prefix:
         yield computed.prefix
     elif prefix == computed.prefix:
         for part in range(computed.slices):
-            first = part * computed.objects_per_slice
-            if computed.is_alive[first : first + computed.objects_per_slice].any():
+            first, end = computed.bounds(part)
+            if computed.is_alive[first:end].any():
                 yield computed.slice(part)
 
 
 def _ranged(request: Request, kept: Kept, headers: dict[str, str]) -> Response:
     data = kept.data
     status = 200
+    if kept.size is not None:
+        if request.method != "HEAD":
+            return error(501, "NotImplemented", "this object has no bytes")
+        return Response(200, b"", headers | {"Content-Length": str(kept.size)})
     if wanted := request.headers.get("range"):
         start_text, _, end_text = wanted.removeprefix("bytes=").partition("-")
         start = int(start_text)
@@ -362,66 +411,6 @@ def _etag(data: bytes) -> str:
 
 def _iso(timestamp: float) -> str:
     return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-
-
-class _Connection(asyncio.Protocol):
-    """HTTP/1.1 with keep-alive, just enough of it."""
-
-    def __init__(self, answer: Callable[[Request], Response], connections: set[Any]) -> None:
-        self._answer = answer
-        self._connections = connections
-        self._buffer = bytearray()
-        self._head: tuple[str, dict[str, str], int] | None = None
-        self._transport: Any = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-        self._connections.add(transport)
-
-    def connection_lost(self, reason: Exception | None) -> None:
-        self._connections.discard(self._transport)
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        while True:
-            if self._head is None:
-                end = self._buffer.find(b"\r\n\r\n")
-                if end < 0:
-                    return
-                lines = self._buffer[:end].decode("latin-1").split("\r\n")
-                pairs = (line.partition(":") for line in lines[1:])
-                headers = {name.lower(): value.strip() for name, _, value in pairs}
-                self._head = (lines[0], headers, int(headers.get("content-length", "0")))
-                del self._buffer[: end + 4]
-                if headers.get("expect") == "100-continue":
-                    self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            line, headers, length = self._head
-            if len(self._buffer) < length:
-                return
-            body = bytes(self._buffer[:length])
-            del self._buffer[:length]
-            self._head = None
-            self._reply(line, headers, body)
-
-    def _reply(self, line: str, headers: dict[str, str], body: bytes) -> None:
-        method, target, _ = line.split(" ")
-        path, _, query = target.partition("?")
-        bucket, _, key = path.lstrip("/").partition("/")
-        pairs = dict(parse_qsl(query, keep_blank_values=True))
-        request = Request(method, unquote(bucket), unquote(key), pairs, headers, body)
-        response = self._answer(request)
-        out = {"Content-Length": str(len(response.body)), **response.headers}
-        reason = _REASONS.get(response.status, "Refused")
-        lines = [
-            f"HTTP/1.1 {response.status} {reason}",
-            *(f"{k}: {v}" for k, v in out.items()),
-            "",
-            "",
-        ]
-        # Two writes: joining would copy a quarter of a megabyte a page.
-        self._transport.write("\r\n".join(lines).encode("latin-1"))
-        if response.body:
-            self._transport.write(response.body)
 
 
 def main() -> None:

@@ -7,29 +7,27 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64decode, b64encode
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import formatdate
-from hashlib import md5
 
 import numpy as np
 
-from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsDump, write_refs_dump
-from s3_loopback import Kept, LoopbackS3, Request, Response
-from scenario import (
-    BUCKET,
-    ENTRIES_PER_RANGE,
-    NAMESPACE,
-    REPOSITORY,
-    RETENTION_DAYS,
-    ROOT,
-    Built,
-    Scenario,
-    checksum_of,
-    path_of,
-    size_of,
+from lake_files import HistoryFiles, branch_name, path_of
+from lake_objects import BUCKET, ENTRIES_PER_RANGE, Indexes
+from lakesweep.formats.refs_dump import (
+    MANIFEST_KEY,
+    RefsDump,
+    RefsManifest,
+    WrittenRefsDump,
+    write_refs_dump,
 )
+from loopback_http import Load, Trouble
+from s3_loopback import Frozen, Kept, LoopbackS3, Request, Response
+from scenario import NAMESPACE, REPOSITORY, ROOT, Expected, LakeState, Scenario
 
 ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AKIABENCHONLY0000000", "bench-only-secret"
 _GC = "_lakefs/retention/gc/"
@@ -39,6 +37,21 @@ _REPOSITORY: dict[str, object] = {
     "default_branch": "main",
     "creation_date": 1_700_000_000,
 }
+_PAGE = 1000
+_STAGED = "lake/stage-"  # sorts after all that is committed
+
+
+@dataclass(slots=True)
+class _Served:
+    """One state of the lake with the files that a server writes of it."""
+
+    state: LakeState
+    refs: RefsDump
+    dump: WrittenRefsDump
+    list_files: list[bytes]
+    retained_csv: bytes
+    branches: dict[str, int]
+    reuploads: dict[tuple[int, int, int], int]  # branch, slot, row → rank
 
 
 @dataclass(slots=True)
@@ -46,15 +59,25 @@ class ScenarioServer:
     """A running scenario. What a collector did to it can be looked up here."""
 
     scenario: Scenario
-    built: Built
     s3: LoopbackS3
-    staged_files: list[bytes]
+    _files: HistoryFiles
+    is_plain: bool = (
+        False  # lists are whole, and nothing foreign lies in slices: for a naive collector
+    )
+    _served: _Served = field(init=False)
+    _prepared: dict[str, _Served] = field(default_factory=dict)
     _runs: int = 0
+    lake_environment: dict[str, str] = field(default_factory=dict)  # of another lakeFS server
 
     @property
     def url(self) -> str:
         """Both the S3 endpoint and the lakeFS server."""
         return self.s3.url
+
+    @property
+    def state(self) -> LakeState:
+        """What is served now."""
+        return self._served.state
 
     @property
     def environment(self) -> dict[str, str]:
@@ -67,24 +90,82 @@ class ScenarioServer:
             "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
             "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+            **self.lake_environment,
         }
 
+    # -- states
+
     def reset(self) -> None:
-        """As if no collector had ever come by."""
-        self.scenario.keys.is_alive[:] = True
-        kept = self.s3.buckets[BUCKET]
-        kept.clear()
-        for key, data in self.built.files.items():
-            self._write(key, data)
+        """The first state, as if no collector had ever come by."""
+        objects = self.scenario.objects
+        objects.is_alive[:] = True
+        objects.is_alive[: objects.new] = False
+        self.s3.buckets[BUCKET].clear()
+        self._serve("first", self.scenario.first)
+
+    def change(self) -> None:
+        """The second state: what collectors deleted and wrote stays as it is."""
+        self.scenario.objects.is_alive[: self.scenario.objects.new] = True
+        self._serve("second", self.scenario.second)
+
+    def _serve(self, name: str, state: LakeState) -> None:
+        if name not in self._prepared:
+            self._prepared[name] = self._prepare(state)
+        self._served = self._prepared[name]
+        long_ago = self.scenario.now.timestamp() - 30 * 86_400
+        kept = {
+            ROOT + key: Kept(data, f'"{key[-32:]}"', long_ago)
+            for key, data in self._files.mapped().items()
+        }
+        foreign = {} if self.is_plain else self.scenario.foreign_files()
+        kept |= {key: Kept(data, '"f0"', long_ago) for key, data in foreign.items()}
+        self.s3.frozen = Frozen(kept)
+        self.s3.refused.clear()
+
+    def _prepare(self, state: LakeState) -> _Served:
+        history, objects = state.history, self.scenario.objects
+        refs = self._files.add(history)
+        heads = set(history.heads.values())
+        # A server's own list may lack commits that the rule retains: its walk takes a short cut.
+        retained = sorted(history.retained())
+        listed = [c for n, c in enumerate(retained) if c in heads or n % 3 or self.is_plain]
+        rows = [f"{c.id},false,{c.meta_range_id}\n" for c in self._files.commits(listed)]
+        reuploads = {}
+        for rank in self.scenario.reuploads(state).tolist():
+            slot, row = divmod(int(objects.originals(np.array([rank]))[0]), ENTRIES_PER_RANGE)
+            reuploads[history.owner(slot), slot, row] = rank
+        return _Served(
+            state,
+            refs,
+            write_refs_dump(refs),
+            self.scenario.list_files(state, with_reuploads=self.is_plain),
+            "".join(["commit_id,expired,metarange_id\n", *rows]).encode(),
+            {branch_name(branch): branch for branch in history.heads},
+            reuploads,
+        )
+
+    # -- what became of it
+
+    def expected(self, *, keep_tags: bool = False) -> Expected:
+        """The garbage there is now."""
+        return self.scenario.expected(self.state, keep_tags=keep_tags)
 
     def files(self, folder: str) -> list[bytes]:
-        """Objects written below a folder of the namespace."""
+        """Objects that were written below a folder of the namespace."""
         kept = self.s3.buckets[BUCKET]
-        return [kept[key].data for key in sorted(kept) if key.startswith(ROOT + folder)]
+        return [bytes(kept[key].data) for key in sorted(kept) if key.startswith(ROOT + folder)]
 
-    def deleted(self) -> np.ndarray:
-        """Which objects are gone."""
-        return np.flatnonzero(~self.scenario.keys.is_alive)
+    def alive(self) -> np.ndarray:
+        """Which objects are there, by rank."""
+        objects = self.scenario.objects
+        return objects.is_alive[objects.indexes(np.arange(len(objects)))]
+
+    def take_load(self) -> Load:
+        """How busy the server was since this was asked last."""
+        load, self.s3.load = self.s3.load, Load()
+        return load
+
+    # -- the API
 
     def answer(self, request: Request) -> Response | None:
         """The lakeFS API; everything else is left to the store."""
@@ -113,41 +194,48 @@ class ScenarioServer:
         return _json({"message": "not found"}, 404)
 
     def _repository(self, request: Request, parts: list[str]) -> Response:
+        served = self._served
         match request.method, parts:
             case "GET", []:
                 return _json(_REPOSITORY)
             case "GET", ["branches"]:
-                refs = [{"id": b.id, "commit_id": b.commit_id} for b in self.built.branches]
-                return _page(refs)
-            case "GET", ["branches", "main", "diff"]:
-                return _page([])  # canaries come from commits: what is staged has no paths here
+                return _refs(request, [(b.id, b.commit_id) for b in served.refs.branches])
+            case "GET", ["tags"]:
+                return _refs(request, [(t.id, t.commit_id) for t in served.refs.tags])
             case "GET", ["settings", "gc_rules"]:
-                return _json({"default_retention_days": RETENTION_DAYS, "branches": None})
+                return _json(served.state.rules())
             case "PUT", ["refs", "dump"]:
-                return self._dump()
+                headers = {"Content-Type": "application/json"}
+                return Response(201, self.write_dump().encode(), headers)
             case "POST", ["gc", "prepare_commits", "async"]:
                 return _json({"id": "GCPC1"}, 202)
             case "GET", ["gc", "prepare_commits", "status"]:
                 return self._prepare_commits()
             case "POST", ["gc", "prepare_uncommited"]:
-                return self._prepare_uncommitted()
-            case "GET", ["refs", "main" | "main@", "objects", "ls"]:
-                return self._list(request)
-            case "GET", ["refs", "main" | "main@", "objects", "stat"]:
-                return self._stat(request.query["path"])
+                return self._prepare_uncommitted(json.loads(request.body or b"{}"))
+            case "GET", ["branches", name, "diff"] if name in served.branches:
+                return self._staged(request, served.branches[name])
+            case "GET", ["refs", ref, "objects", what] if ref.removesuffix("@") in served.branches:
+                branch, is_head = served.branches[ref.removesuffix("@")], ref.endswith("@")
+                if what == "stat":
+                    return self._stat(branch, request.query["path"], is_head=is_head)
+                if what == "ls" and not request.query.get("prefix"):
+                    return self._list(request, branch, is_head=is_head)
+        if request.method == "GET" and parts[0] in ("branches", "refs"):
+            return _json({"message": "not found"}, 404)
         return _json({"message": f"not in this scenario: {request.method} {parts}"}, 501)
 
-    def _dump(self) -> Response:
-        dump = write_refs_dump(RefsDump(self.built.commits, self.built.branches, []))
+    def write_dump(self) -> RefsManifest:
+        """Write all refs into the namespace."""
+        dump = self._served.dump
         for key, data in dump.files:
             self._write(key, data)
-        manifest = dump.manifest.encode()
-        self._write(MANIFEST_KEY, manifest)
-        return Response(201, manifest, {"Content-Type": "application/json"})
+        self._write(MANIFEST_KEY, dump.manifest.encode())
+        return dump.manifest
 
     def _prepare_commits(self) -> Response:
         key = f"{_GC}commits/run_id=r{self._runs}/commits.csv"
-        self._write(key, self.built.retained_csv())
+        self._write(key, self._served.retained_csv)
         result = {
             "run_id": f"r{self._runs}",
             "gc_commits_location": f"{NAMESPACE}/{key}",
@@ -155,42 +243,132 @@ class ScenarioServer:
         }
         return _json({"task_id": "GCPC1", "completed": True, "result": result})
 
-    def _prepare_uncommitted(self) -> Response:
-        self._runs += 1
-        run_id = f"gbench{self._runs:014d}"
-        folder = f"{_GC}uncommitted/{run_id}/uncommitted/"
-        for number, data in enumerate(self.staged_files):
-            self._write(f"{folder}part-{number:05d}.parquet", data)
-        return _json({"run_id": run_id, "gc_uncommitted_location": f"{NAMESPACE}/{folder}"}, 201)
+    def _prepare_uncommitted(self, body: dict[str, str]) -> Response:
+        """A page for each file, and after the last one a page without rows, as real servers may give."""
+        if token := body.get("continuation_token"):
+            run_id, page = json.loads(b64decode(token))
+        else:
+            self._runs += 1
+            run_id, page = f"gbench{self._runs:014d}", 0
+        files, folder = self._served.list_files, f"{_GC}uncommitted/{run_id}/uncommitted/"
+        if page == len(files):
+            return _json({"run_id": run_id, "gc_uncommitted_location": ""}, 201)
+        self._write(f"{folder}part-{page:05d}", files[page])
+        token = b64encode(json.dumps([run_id, page + 1]).encode()).decode()
+        location = f"{NAMESPACE}/{folder}"
+        return _json(
+            {"run_id": run_id, "gc_uncommitted_location": location, "continuation_token": token},
+            201,
+        )
 
-    def _list(self, request: Request) -> Response:
-        """Entries from the first on; that is all that a look for canaries asks for."""
-        amount = min(int(request.query.get("amount", "100")), ENTRIES_PER_RANGE)
-        return _page([self._entry(*self.scenario.entry(0, row)) for row in range(amount)])
+    # -- what branches read
 
-    def _stat(self, path: str) -> Response:
-        position, row = path.removeprefix("tables/events/part-").removesuffix(".parquet").split("/")
-        if path != path_of(int(position), int(row)):
+    def _staged(self, request: Request, branch: int) -> Response:
+        """Staged paths of a branch; re-uploads are left out, as their content is what is committed there."""
+        ranks = self.state.staged.get(branch, np.empty(0, np.int64))
+        first = bisect_right(ranks, request.query.get("after", ""), key=staged_path)
+        page = ranks[first : first + _amount(request)].tolist()
+        rows: list[dict[str, object]] = [
+            {"type": "added", "path": staged_path(rank), "path_type": "object"} for rank in page
+        ]
+        return _page(rows, has_more=first + len(page) < len(ranks))
+
+    def _stat(self, branch: int, path: str, *, is_head: bool) -> Response:
+        number = path.removesuffix(".parquet").removeprefix(_STAGED)
+        rank = None
+        if number.isdecimal():
+            ranks = self.state.staged.get(branch, np.empty(0, np.int64))
+            is_staged = (
+                not is_head and int(number) in ranks[np.searchsorted(ranks, int(number)) :][:1]
+            )
+            rank = int(number) if is_staged else None
+        else:
+            slot, _, row = number.removeprefix("lake/part-").partition("/")
+            if slot.isdecimal() and row.isdecimal() and path == path_of(int(slot), int(row)):
+                rank = self._committed(branch, int(slot), int(row), is_head=is_head)
+        if rank is None:
             return _json({"message": "not found"}, 404)
-        return _json(self._entry(*self.scenario.entry(int(position), int(row))))
+        return _json(self._entries([path], np.array([rank]))[0])
 
-    def _entry(self, path: str, index: int) -> dict[str, object]:
-        return {
-            "path": path,
-            "path_type": "object",
-            "physical_address": f"{NAMESPACE}/{self.scenario.address(index)}",
-            "checksum": checksum_of(index),
-            "mtime": 1_704_067_200,
-            "size_bytes": int(size_of(np.array([index]))[0]),
-        }
+    def _committed(self, branch: int, slot: int, row: int, *, is_head: bool) -> int | None:
+        history, shared = self.state.history, self.state.history.shape.shared_slots
+        own = history.own_slots(branch)
+        if row >= ENTRIES_PER_RANGE or not (slot < shared or slot in own):
+            return None
+        place = slot if slot < shared else shared + slot - own.start
+        version = int(history.state(branch)[place])
+        rank = int(history.ranks(version, self.scenario.objects.head_slots)[row])
+        return rank if is_head else self._served.reuploads.get((branch, slot, row), rank)
+
+    def _list(self, request: Request, branch: int, *, is_head: bool) -> Response:
+        """Entries in path order: what is committed, and on the branch itself what is staged over and after it."""
+        history, amount = self.state.history, _amount(request)
+        after = request.query.get("after", "")
+        every = range(len(history.state(branch)) * ENTRIES_PER_RANGE)
+
+        def place(number: int) -> tuple[int, int]:
+            at, row = divmod(number, ENTRIES_PER_RANGE)
+            return history.slot_at(branch, at), row
+
+        first = bisect_right(every, after, key=lambda number: path_of(*place(number)))
+        page = [place(number) for number in every[first : first + amount]]
+        paths = [path_of(*one) for one in page]
+        ranks = [self._committed(branch, *one, is_head=is_head) for one in page]
+        has_more = first + len(page) < len(every)
+        staged = self.state.staged.get(branch)
+        if not is_head and staged is not None and not has_more:
+            begin = bisect_right(staged, after, key=staged_path)
+            some = staged[begin : begin + amount - len(page)].tolist()
+            paths += [staged_path(rank) for rank in some]
+            ranks += some
+            has_more = begin + len(some) < len(staged)
+        return _page(self._entries(paths, np.array(ranks, np.int64)), has_more=has_more)
+
+    def _entries(self, paths: list[str], ranks: Indexes) -> list[dict[str, object]]:
+        objects = self.scenario.objects
+        sizes = objects.sizes(ranks).tolist() if paths else []
+        return [
+            {
+                "path": path,
+                "path_type": "object",
+                "physical_address": f"{NAMESPACE}/{objects.address(rank)}",
+                "checksum": objects.checksum(rank),
+                "mtime": 1_704_067_200,
+                "size_bytes": size,
+            }
+            for path, rank, size in zip(paths, ranks.tolist(), sizes, strict=True)
+        ]
 
     def _write(self, key: str, data: bytes) -> None:
-        etag = f'"{md5(data, usedforsecurity=False).hexdigest()}"'
-        self.s3.buckets[BUCKET][ROOT + key] = Kept(data, etag, float(int(time.time())))
+        kept = Kept(data, f'"{len(data):032x}"', float(int(time.time())))
+        self.s3.buckets[BUCKET][ROOT + key] = kept
 
 
-def _page(rows: list[dict[str, object]]) -> Response:
-    pagination = {"has_more": False, "next_offset": "", "results": len(rows), "max_per_page": 1000}
+def staged_path(rank: int) -> str:
+    """The path of a staged entry; paths sort as ranks do."""
+    return f"{_STAGED}{rank:010d}.parquet"
+
+
+def _amount(request: Request) -> int:
+    return min(int(request.query.get("amount", "100")), _PAGE)
+
+
+def _refs(request: Request, refs: list[tuple[str, str]]) -> Response:
+    first = bisect_right(refs, request.query.get("after", ""), key=lambda ref: ref[0])
+    page = refs[first : first + _amount(request)]
+    rows: list[dict[str, object]] = [{"id": name, "commit_id": commit} for name, commit in page]
+    return _page(rows, "id", has_more=first + len(page) < len(refs))
+
+
+def _page(
+    rows: list[dict[str, object]], offset: str = "path", *, has_more: bool = False
+) -> Response:
+    pagination = {
+        "has_more": has_more,
+        "next_offset": rows[-1][offset] if has_more else "",
+        "results": len(rows),
+        "max_per_page": _PAGE,
+    }
     return _json({"pagination": pagination, "results": rows})
 
 
@@ -200,12 +378,15 @@ def _json(document: object, status: int = 200) -> Response:
 
 
 @contextmanager
-def serve(scenario: Scenario) -> Iterator[ScenarioServer]:
+def serve(
+    scenario: Scenario, trouble: Trouble | None = None, *, is_plain: bool = False
+) -> Iterator[ScenarioServer]:
     """Build the scenario and serve it from a thread of this process."""
-    built = scenario.build()
-    staged = scenario.staged_files()
-    with LoopbackS3(computed=scenario.keys, buckets=(BUCKET,)) as s3:
-        server = ScenarioServer(scenario, built, s3, staged)
-        s3.intercept = server.answer
+    with (
+        HistoryFiles(scenario.objects) as files,
+        LoopbackS3(computed=scenario.objects, buckets=(BUCKET,), trouble=trouble) as s3,
+    ):
+        server = ScenarioServer(scenario, s3, files, is_plain)
         server.reset()
+        s3.intercept = server.answer
         yield server
