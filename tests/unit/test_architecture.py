@@ -338,9 +338,9 @@ def test_a_docstring_makes_sense_alone() -> None:
 
 
 def test_unit_tests_stand_where_their_source_does() -> None:
-    """Every folder of tests/unit/ has its kin: in the product, in what tests stand on, or in the scripts."""
+    """Every folder of tests/unit/ has its kin: in the product, in what tests stand on, in the scripts, or in the benchmarks."""
     unit = ROOT / "tests" / "unit"
-    kin = {"testing": TESTING, "tools": ROOT / "tools"}
+    kin = {name: ROOT / name for name in ("benchmarks", "tools")} | {"testing": TESTING}
     astray = []
     for folder in {test.parent.relative_to(unit) for test in unit.rglob("test_*.py")} - {Path()}:
         first, *rest = folder.parts
