@@ -48,9 +48,10 @@ _NONE = -1
 
 @dataclass(frozen=True)
 class LongHistory:
-    """So many commits, a multiple of ten, by the clock at `now`."""
+    """So many commits, a multiple of ten, by the clock at `now`, and about so many short branches that live on."""
 
     commits: int
+    short_branches: int = 100
     now: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
 
     @cached_property
@@ -96,11 +97,6 @@ class LongHistory:
     def lives(self) -> Bools:
         """Whether the short branch of each unit lives on."""
         return self._unit_numbers % max(self.units // self.short_branches, 1) == 0
-
-    @property
-    def short_branches(self) -> int:
-        """About how many short branches live on."""
-        return min(max(self.commits // 300, 10), 1_000)
 
     @property
     def _is_merged(self) -> Bools:

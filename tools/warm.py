@@ -9,12 +9,17 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
+from lakesweep.catalogs.lakefs.history import History
+from lakesweep.catalogs.lakefs.history_retention import find_retained, least_days
+from lakesweep.domain.commits import BranchHead, BranchId, Commit, CommitId, MetaRangeId
+from lakesweep.domain.rules import RetentionRules
 from lakesweep.engine.rehearsal import make_class_archive
 from lakesweep.errors import LakesweepError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import open_range, read_range_addresses, read_range_hashes
+from lakesweep.formats.refs_dump import RefsDump, read_dumped_refs, write_refs_dump
 from lakesweep.formats.values import join_value
 from lakesweep.java import find_java_home
 from lakesweep.storage.s3.page_scan import scan_rows
@@ -41,7 +46,7 @@ def main() -> int:
 
 
 def compile_by_use() -> None:
-    """Write a small range and read it in every way; read a page of an S3 listing and an Avro file."""
+    """Write a small range and read it in every way; read a page of an S3 listing, an Avro file and a refs dump."""
     row = (
         b"<Contents><Key>a/b</Key><LastModified>2024-05-01T00:00:00.000Z</LastModified>"
         b"<ETag>&quot;e&quot;</ETag><Size>1</Size></Contents>"
@@ -54,6 +59,22 @@ def compile_by_use() -> None:
         read_range_hashes(written.data, expected_count=written.count)
         read_range_addresses(written.data, expected_count=written.count)
         open_range(written.data).records()
+    read_history()
+
+
+def read_history() -> None:
+    """Two commits, from a dump to what rules make of them."""
+    now = datetime(2024, 5, 1, tzinfo=UTC)
+    first, second = CommitId("1" * 64), CommitId("2" * 64)
+    commits = [
+        Commit(first, "", "", now, MetaRangeId(""), ()),
+        Commit(second, "", "", now, MetaRangeId("3" * 64), (first,)),
+    ]
+    heads = [BranchHead(BranchId("main"), second)]
+    dump = write_refs_dump(RefsDump(commits, heads, []))
+    history = History(read_dumped_refs(dict(dump.files).__getitem__, dump.manifest).commits)
+    find_retained(history, heads, RetentionRules(7), now)
+    least_days(history, heads, now)
 
 
 def sample_records(count: int) -> Iterator[tuple[bytes, bytes]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lakesweep.catalogs.lakefs.graph import read_commit_graph
 from lakesweep.catalogs.lakefs.ranges import committed_key, ranges_of_commits
 from lakesweep.certify.promise import BrokenError, promise
 from lakesweep.certify.throwaway import ThrowAway
+from lakesweep.domain.commits import MetaRangeId
 from lakesweep.formats.ranges import read_range_addresses
 
 __all__ = ["PROMISES", "committed_addresses"]
@@ -16,7 +19,8 @@ _SUBJECT = "commits"
 def committed_addresses(lake: ThrowAway) -> set[str]:
     """Addresses in all commits, dangling ones too, on a collector's road: refs, metaranges, ranges."""
     refs = read_commit_graph(lake.client, lake.store, lake.name)
-    metaranges = ranges_of_commits(lake.store, [commit.meta_range_id for commit in refs.graph])
+    ids = np.unique(refs.graph.columns.meta_range_ids).tolist()
+    metaranges = ranges_of_commits(lake.store, [MetaRangeId(raw.decode()) for raw in ids])
     counts = {committed_key(info.id): info.count for _, infos in metaranges for info in infos}
     return {
         address
@@ -98,7 +102,7 @@ def commits_survive(lake: ThrowAway) -> str:
     if lake.address(dangling, "object") != address:
         raise BrokenError("The commit does not read any more.")
     refs = read_commit_graph(lake.client, lake.store, lake.name)
-    if dangling not in {commit.id for commit in refs.graph}:
+    if dangling not in refs.graph:
         raise BrokenError("The commit is not in the dump of all refs.")
     return "The commit reads, and is in the dump of all refs."
 

@@ -37,7 +37,7 @@ def _retained(lake: ThrowAway) -> set[CommitId]:
     found = server_retained_commits(lake.client, lake.store, lake.name, lake.addresses)
     if found is None:
         raise BrokenError("There are rules, and the server says that there are none.")
-    return set(found.meta_ranges)
+    return {CommitId(raw.decode()) for raw in found.commits.ids.tolist()}
 
 
 def _days_ago(lake: ThrowAway, branch: str, message: str, days: float) -> CommitId:

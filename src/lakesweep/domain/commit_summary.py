@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lakesweep.domain.commits import BranchHead, Commit, CommitGraph, CommitId, Tag
 from lakesweep.domain.durations import format_time, parse_time
 
-__all__ = ["CommitNode", "CommitSummary", "decode_commits", "summarise_commits"]
-
-MOST_COMMITS = 120
-_MOST_NAMES = 5  # of branches and tags at one commit
-_MOST_MONTHS = 60
+__all__ = ["CommitNode", "CommitSummary", "MonthOfCommits", "decode_commits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,51 +71,3 @@ def decode_commits(values: Mapping[str, Any]) -> CommitSummary:
         ),
         tuple(MonthOfCommits(str(m), int(r), int(e)) for m, r, e in values["months"]),
     )
-
-
-def summarise_commits(
-    graph: CommitGraph,
-    retained: Collection[CommitId],
-    heads: Iterable[BranchHead],
-    tags: Iterable[Tag],
-) -> CommitSummary:
-    """Summarise all commits of a graph."""
-    names: dict[str, list[str]] = {}
-    refs: list[BranchHead | Tag] = [*heads, *tags]
-    for ref in refs:
-        names.setdefault(ref.commit_id, []).append(ref.id)
-    newest = heapq.nlargest(
-        MOST_COMMITS, graph, key=lambda c: (c.creation_date, c.generation, c.id)
-    )
-    kept: Counter[str] = Counter()
-    gone: Counter[str] = Counter()
-    for commit in graph:
-        (kept if commit.id in retained else gone)[f"{commit.creation_date:%Y-%m}"] += 1
-    months = sorted({*kept, *gone}, reverse=True)
-    rows = [MonthOfCommits(m, kept[m], gone[m]) for m in months[:_MOST_MONTHS]]
-    if older := months[_MOST_MONTHS:]:
-        rows.append(MonthOfCommits("", sum(kept[m] for m in older), sum(gone[m] for m in older)))
-    return CommitSummary(
-        tuple(
-            CommitNode(
-                commit.id,
-                commit.creation_date,
-                _main_first(commit),
-                commit.id in retained,
-                _few(names.get(commit.id, [])),
-            )
-            for commit in newest
-        ),
-        tuple(rows),
-    )
-
-
-def _main_first(commit: Commit) -> tuple[str, ...]:
-    main = commit.main_parent
-    return () if main is None else (main, *(p for p in commit.parents if p != main))
-
-
-def _few(names: list[str]) -> tuple[str, ...]:
-    shown = sorted(names)[:_MOST_NAMES]
-    more = len(names) - len(shown)
-    return (*shown, f"+{more} more") if more else tuple(shown)

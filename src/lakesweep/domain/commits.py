@@ -73,7 +73,7 @@ class CommitGraph:
     def __init__(self, commits: Iterable[Commit]) -> None:
         self._by_id = {commit.id: commit for commit in commits}
 
-    def __contains__(self, commit_id: CommitId) -> bool:
+    def __contains__(self, commit_id: object) -> bool:
         return commit_id in self._by_id
 
     def __getitem__(self, commit_id: CommitId) -> Commit:

@@ -19,7 +19,7 @@ A day is 24 hours, counted back from `now`; no calendar and no time zone takes p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -35,6 +35,8 @@ __all__ = [
     "RetentionCause",
     "assert_all_known",
     "children_first",
+    "graph_has_cycle",
+    "graph_is_incomplete",
     "retained_commits",
 ]
 
@@ -200,7 +202,7 @@ def children_first(graph: CommitGraph) -> list[Commit]:
     for commit in graph:
         missing = next((parent for parent in commit.parents if parent not in graph), None)
         if missing is not None:
-            raise _incomplete(f"commit {commit.id} names a parent {missing}")
+            raise graph_is_incomplete(f"commit {commit.id} names a parent {missing}")
         if commit.main_parent is not None:
             children_left[commit.main_parent] = children_left.get(commit.main_parent, 0) + 1
     order = [commit for commit in graph if commit.id not in children_left]
@@ -212,16 +214,12 @@ def children_first(graph: CommitGraph) -> list[Commit]:
         if not children_left[parent]:
             order.append(graph[parent])
     if len(order) != len(graph):
-        raise UnsafeToSweepError(
-            "The commit graph has a cycle, so it is not known which commits are retained. Nothing was deleted. "
-            "The refs dump or the server's answers are damaged; take them again.",
-            kind="commit-graph-cycle",
-        )
+        raise graph_has_cycle()
     return order
 
 
 def assert_all_known(
-    graph: CommitGraph,
+    graph: Container[CommitId],
     heads: Sequence[BranchHead],
     moves: Sequence[HeadMove],
     kept: Sequence[CommitId],
@@ -229,16 +227,28 @@ def assert_all_known(
     """Refuse a graph that lacks a commit which a branch, a head move or a root names."""
     for head in heads:
         if head.commit_id not in graph:
-            raise _incomplete(f"branch {head.id} points at {head.commit_id}")
+            raise graph_is_incomplete(f"branch {head.id} points at {head.commit_id}")
     for move in moves:
         if move.commit_id not in graph:
-            raise _incomplete(f"the log says that branch {move.branch_id} was at {move.commit_id}")
+            raise graph_is_incomplete(
+                f"the log says that branch {move.branch_id} was at {move.commit_id}"
+            )
     for commit_id in kept:
         if commit_id not in graph:
-            raise _incomplete(f"a ref that must be kept names {commit_id}")
+            raise graph_is_incomplete(f"a ref that must be kept names {commit_id}")
 
 
-def _incomplete(found: str) -> UnsafeToSweepError:
+def graph_has_cycle() -> UnsafeToSweepError:
+    """The error about commits that descend from themselves."""
+    return UnsafeToSweepError(
+        "The commit graph has a cycle, so it is not known which commits are retained. Nothing was deleted. "
+        "The refs dump or the server's answers are damaged; take them again.",
+        kind="commit-graph-cycle",
+    )
+
+
+def graph_is_incomplete(found: str) -> UnsafeToSweepError:
+    """The error about something that names a commit which the graph lacks."""
     return UnsafeToSweepError(
         f"The commit graph is not complete: {found}, which is not in it. Nothing was deleted. Run again; if it "
         "stays so, the server has lost a commit and no retention can be computed.",

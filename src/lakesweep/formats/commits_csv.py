@@ -1,4 +1,4 @@
-"""commits.csv: the retained commits that the server's prepare call lists."""
+"""commits.csv: the retained commits that the server's prepare call lists. There may be a million of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from lakesweep.domain.commits import CommitId, MetaRangeId
 from lakesweep.errors import FormatError
+from lakesweep.formats.commit_columns import Ids, texts
 
-__all__ = ["CommitRow", "commits_csv_key", "read_commits_csv", "write_commits_csv"]
+__all__ = [
+    "CommitRow",
+    "ListedCommits",
+    "commits_csv_key",
+    "read_commits_csv",
+    "read_listed_commits",
+    "write_commits_csv",
+]
 
 _HEADER = ["commit_id", "expired", "metarange_id"]
+_FIRST_LINE = ",".join(_HEADER).encode() + b"\n"
+# A line as servers write it: two ids of 64 letters, and between them that the commit has not expired.
+_ID, _BETWEEN, _LINE = 64, b",false,", 136
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +36,14 @@ class CommitRow:
     commit_id: CommitId
     is_expired: bool
     meta_range_id: MetaRangeId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedCommits:
+    """The commits of a list that have not expired, in columns."""
+
+    ids: Ids
+    meta_range_ids: Ids
 
 
 def commits_csv_key(run_id: str) -> str:
@@ -56,6 +78,34 @@ def read_commits_csv(data: bytes) -> list[CommitRow]:
             kind="bad-commits-csv",
         )
     return [_row(row, number) for number, row in enumerate(rows[1:], start=2)]
+
+
+def read_listed_commits(data: bytes) -> ListedCommits:
+    """The commits of a list that have not expired. Raises as `read_commits_csv`."""
+    lines = np.frombuffer(data, np.uint8)[len(_FIRST_LINE) :]
+    if data.startswith(_FIRST_LINE) and not len(lines) % _LINE:
+        rows = lines.reshape(-1, _LINE)
+        between, after = rows[:, _ID : _ID + len(_BETWEEN)], rows[:, _ID + len(_BETWEEN) :]
+        is_usual = (between == np.frombuffer(_BETWEEN, np.uint8)).all() and (
+            rows[:, -1] == ord("\n")
+        ).all()
+        if is_usual and _are_letters(rows[:, :_ID]) and _are_letters(after[:, :_ID]):
+            return ListedCommits(_column(rows[:, :_ID]), _column(after[:, :_ID]))
+    # Says what is wrong, or reads what another server may write.
+    kept = [row for row in read_commits_csv(data) if not row.is_expired]
+    return ListedCommits(
+        texts(row.commit_id for row in kept), texts(row.meta_range_id for row in kept)
+    )
+
+
+def _are_letters(ids: npt.NDArray[np.uint8]) -> bool:
+    """Whether all are letters and digits of hexadecimal numbers, which have no other meaning in CSV."""
+    is_digit = (ids >= ord("0")) & (ids <= ord("9"))
+    return bool((is_digit | ((ids >= ord("a")) & (ids <= ord("f")))).all())
+
+
+def _column(ids: npt.NDArray[np.uint8]) -> Ids:
+    return np.ascontiguousarray(ids).view(f"S{_ID}").reshape(-1)
 
 
 def _row(row: list[str], line: int) -> CommitRow:

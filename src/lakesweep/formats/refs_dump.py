@@ -19,6 +19,7 @@ from lakesweep.domain.commits import (
     TagId,
 )
 from lakesweep.errors import FormatError
+from lakesweep.formats.commit_columns import CommitColumns
 from lakesweep.formats.metaranges import read_metarange, write_metarange
 from lakesweep.formats.proto import (
     Message,
@@ -32,14 +33,19 @@ from lakesweep.formats.proto import (
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import open_range
 from lakesweep.formats.refs_schemas import SCHEMA_DEFINITIONS
+from lakesweep.formats.sstable import Records
 from lakesweep.formats.values import join_value, split_value
 
 __all__ = [
     "MANIFEST_KEY",
+    "DumpedRefs",
     "RefsDump",
     "RefsManifest",
     "WrittenRefsDump",
     "commit_files",
+    "decode_commit",
+    "read_commit_columns",
+    "read_dumped_refs",
     "read_refs_dump",
     "write_refs_dump",
 ]
@@ -53,6 +59,15 @@ class RefsDump:
     """A repository's references. Branches of a real server's dump carry no staging tokens."""
 
     commits: list[Commit]
+    branches: list[BranchHead]
+    tags: list[Tag]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DumpedRefs:
+    """What a collector reads of a dump: there may be a million commits, so they come in columns."""
+
+    commits: CommitColumns
     branches: list[BranchHead]
     tags: list[Tag]
 
@@ -98,11 +113,28 @@ class WrittenRefsDump:
 def read_refs_dump(read: Callable[[str], bytes], manifest: bytes | RefsManifest) -> RefsDump:
     """Read a dump through `read(key relative to the storage namespace)`. Raises FormatError for damaged files."""
     ids = manifest if isinstance(manifest, RefsManifest) else RefsManifest.decode(manifest)
-    return RefsDump(
-        [_decode_commit(data) for data in _read_entity(read, ids.commits_meta_range_id, "commit")],
-        [_decode_branch(data) for data in _read_entity(read, ids.branches_meta_range_id, "branch")],
-        [_decode_tag(data) for data in _read_entity(read, ids.tags_meta_range_id, "tag")],
+    commits = _read_entity(read, ids.commits_meta_range_id, "commit")
+    found = [decode_commit(value) for records in commits for _, value in records]
+    return RefsDump(found, _read_branches(read, ids), _read_tags(read, ids))
+
+
+def read_dumped_refs(read: Callable[[str], bytes], manifest: RefsManifest) -> DumpedRefs:
+    """What a collector needs of a dump. Reads and raises as `read_refs_dump`."""
+    commits = _read_entity(read, manifest.commits_meta_range_id, "commit")
+    return DumpedRefs(
+        CommitColumns.joined([CommitColumns.of_commits([]), *map(read_commit_columns, commits)]),
+        _read_branches(read, manifest),
+        _read_tags(read, manifest),
     )
+
+
+def read_commit_columns(records: Records) -> CommitColumns:
+    """The commits of one file of a dump."""
+    scanned = CommitColumns.of_records(records)
+    if scanned is not None:
+        return scanned
+    # Says what is wrong, or reads what a later lakeFS may write.
+    return CommitColumns.of_commits(decode_commit(value) for _, value in records)
 
 
 def write_refs_dump(dump: RefsDump) -> WrittenRefsDump:
@@ -120,13 +152,21 @@ def write_refs_dump(dump: RefsDump) -> WrittenRefsDump:
 
 def _read_entity(
     read: Callable[[str], bytes], metarange_id: MetaRangeId, entity: str
-) -> Iterator[bytes]:
+) -> Iterator[Records]:
+    """The records of each range of a dump's commits, branches or tags."""
     for info in read_metarange(read(_FOLDER + metarange_id), entity=entity.encode()):
-        table = open_range(
-            read(_FOLDER + info.id), expected_count=info.count, entity=entity.encode()
-        )
-        for _, value in table.records():
-            yield split_value(value)[1]
+        data = read(_FOLDER + info.id)
+        yield open_range(data, expected_count=info.count, entity=entity.encode()).records()
+
+
+def _read_branches(read: Callable[[str], bytes], manifest: RefsManifest) -> list[BranchHead]:
+    parts = _read_entity(read, manifest.branches_meta_range_id, "branch")
+    return [_decode_branch(split_value(value)[1]) for records in parts for _, value in records]
+
+
+def _read_tags(read: Callable[[str], bytes], manifest: RefsManifest) -> list[Tag]:
+    parts = _read_entity(read, manifest.tags_meta_range_id, "tag")
+    return [_decode_tag(split_value(value)[1]) for records in parts for _, value in records]
 
 
 def commit_files(read: Callable[[str], bytes], ids: RefsManifest) -> list[str]:
@@ -169,8 +209,9 @@ def _encode_commit(commit: Commit) -> bytes:
     )
 
 
-def _decode_commit(data: bytes) -> Commit:
-    message = Message(data, "CommitData")
+def decode_commit(value: bytes) -> Commit:
+    """The commit in a record's value, whole."""
+    message = Message(split_value(value)[1], "CommitData")
     return Commit(
         id=CommitId(message.text(1)),
         committer=message.text(2),

@@ -9,65 +9,18 @@ from hypothesis import strategies as st
 
 from lakesweep.domain.commits import (
     BranchHead,
-    BranchId,
     Commit,
     CommitGraph,
     CommitId,
     HeadMove,
     MetaRangeId,
 )
-from lakesweep.domain.least_days import least_days, least_days_on_branch
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.retention_end import retention_ends
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.domain.what_if import NEVER_KEPT
-
-NOW = datetime(2024, 6, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
-BRANCHES = [BranchId(name) for name in ("main", "dev", "fix")]
-
-# Ages are few and repeat, so that ties and exact thresholds come up; children may be older than their parents.
-ages = st.integers(0, 12)
-
-
-@st.composite
-def histories(draw):
-    size = draw(st.integers(1, 12))
-    names = draw(st.permutations([CommitId(f"c{n}") for n in range(size)]))
-    commits = []
-    for index, name in enumerate(names):
-        parents = (
-            draw(st.lists(st.sampled_from(names[:index]), max_size=2, unique=True)) if index else []
-        )
-        commits.append(
-            Commit(
-                name,
-                "",
-                "",
-                NOW - DAY * draw(ages),
-                MetaRangeId(""),
-                tuple(parents),
-                version=draw(st.sampled_from([0, 1])),
-            )
-        )
-    some_commit = st.sampled_from(names)
-    on_branches = draw(st.lists(st.sampled_from(BRANCHES), unique=True))
-    heads = [BranchHead(branch, draw(some_commit)) for branch in on_branches]
-    days = st.integers(-1, 12)
-    rules = RetentionRules(draw(days), draw(st.dictionaries(st.sampled_from(BRANCHES), days)))
-    moves = draw(
-        st.lists(
-            st.builds(
-                HeadMove,
-                st.sampled_from(BRANCHES),
-                some_commit,
-                ages.map(lambda age: NOW - DAY * age),
-            ),
-            max_size=3,
-        )
-    )
-    keep = draw(st.lists(some_commit, max_size=2))
-    return commits, heads, rules, moves, keep
+from lakesweep_testing.commit_graphs import BRANCHES, DAY, NOW, histories
+from lakesweep_testing.plain_least_days import least_days, least_days_on_branch
 
 
 def by_the_letter(commits, heads, rules, moves, keep):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -11,6 +10,8 @@ import pytest
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.graph import read_commit_graph
+from lakesweep.catalogs.lakefs.history import History
+from lakesweep.catalogs.lakefs.history_retention import find_retained
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.catalogs.lakefs.ranges import distinct_ranges
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
@@ -18,7 +19,6 @@ from lakesweep.catalogs.lakefs.uncommitted import prepare_all_pages
 from lakesweep.catalogs.lakefs.values import ObjectState
 from lakesweep.domain.addresses import is_candidate
 from lakesweep.domain.location import Location
-from lakesweep.domain.retention import retained_commits
 from lakesweep.errors import CatalogDeniedError, CatalogNotFoundError, UnsafeToSweepError
 from lakesweep.formats.refs_dump import MANIFEST_KEY
 from lakesweep.storage import StorageOptions, open_store
@@ -35,9 +35,19 @@ def days_ago(days: float) -> datetime:
     return NOW - DAY * days
 
 
-def to_the_second(commit):
-    """The API tells a commit's time in seconds, the dump to the nanosecond."""
-    return replace(commit, creation_date=commit.creation_date.replace(microsecond=0))
+def facts(history):
+    """What a history says of each commit. The API tells a commit's time in seconds, the dump to the nanosecond."""
+    generations = history.columns.generations.tolist()
+    return {
+        (commit_id := history.id(row)): (
+            history.date(row).replace(microsecond=0),
+            history.parents(row),
+            history.main_parent(row),
+            history.meta_range_id(commit_id),
+            generations[row],
+        )
+        for row in range(len(history))
+    }
 
 
 def staged(user, found) -> set[str]:
@@ -108,14 +118,14 @@ def test_the_dump_equals_a_walk_through_the_api(user):
     walked = {}
     for ref in (*(b.commit_id for b in refs.heads), *(t.commit_id for t in refs.tags), dangling):
         walked |= {commit.id: commit for commit in user.client.log(user.repository, ref)}
-    assert {commit.id: to_the_second(commit) for commit in refs.graph} == walked
+    assert facts(refs.graph) == facts(History.of(walked.values()))
     assert {(h.id, h.commit_id) for h in refs.heads} == {
         (h.id, h.commit_id) for h in user.client.branches(user.repository)
     }
     assert {h.id for h in refs.heads} == {"main", "dev", "secret"}
     assert list(refs.tags) == user.client.tags(user.repository)
     assert user.store.read(MANIFEST_KEY) == b'{"kept": "for the user"}'
-    metaranges = [commit.meta_range_id for commit in refs.graph]
+    metaranges = refs.graph.columns.meta_range_ids.astype(str).tolist()
     assert distinct_ranges(user.store, metaranges).counts.sum() >= 4
 
 
@@ -216,13 +226,14 @@ def test_rules_go_there_and_back(user):
 def retained_by_us(user):
     refs = read_commit_graph(user.client, user.store, user.repository)
     rules = user.client.rules(user.repository)
-    return retained_commits(refs.graph, refs.heads, rules, datetime.now(UTC)).ids, refs.graph
+    is_retained = find_retained(refs.graph, refs.heads, rules, datetime.now(UTC))
+    return set(refs.graph.columns.ids[is_retained].astype(str).tolist()), refs.graph
 
 
 def retained_by_server(user):
     found = server_retained_commits(user.client, user.store, user.repository, user.normaliser)
     assert found is not None
-    return set(found.meta_ranges)
+    return set(found.commits.ids.astype(str).tolist())
 
 
 def test_our_retained_commits_are_the_servers_on_a_plain_history(user):
@@ -235,7 +246,7 @@ def test_our_retained_commits_are_the_servers_on_a_plain_history(user):
     user.commit("dev", "dev", days_ago(2))
     user.set_rules(5, main=10)
     ours, graph = retained_by_us(user)
-    assert {c for c in ours if graph[c].meta_range_id} == retained_by_server(user)
+    assert {c for c in ours if graph.meta_range_id(c)} == retained_by_server(user)
     assert len(ours) == 4
 
 

@@ -75,9 +75,10 @@ def test_mark_equals_an_independent_walk_of_every_ref(
     if seed == 1:
         engine = SparkEngine(request.getfixturevalue("spark"))
     context = open_run(name, engine)
+    refs = read_commit_graph(context.repository.client, context.store, name)
     commits = {
-        commit.id: api.get(f"/repositories/{name}/commits/{commit.id}").json()
-        for commit in read_commit_graph(context.repository.client, context.store, name).graph
+        commit_id: api.get(f"/repositories/{name}/commits/{commit_id}").json()
+        for commit_id in refs.graph.columns.ids.astype(str).tolist()
     }
     wire = {cid: type("Commit", (), value) for cid, value in commits.items()}
     expected = expected_garbage(

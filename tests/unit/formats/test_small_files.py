@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from lakesweep.formats.commits_csv import (
     CommitRow,
     commits_csv_key,
     read_commits_csv,
+    read_listed_commits,
     write_commits_csv,
 )
 from lakesweep.formats.refs_dump import RefsDump, RefsManifest, read_refs_dump, write_refs_dump
@@ -93,6 +95,52 @@ def test_damaged_commits_csv_is_refused(data: bytes) -> None:
     """A list cut short must not pass: each commit missing from it could lose its data."""
     with pytest.raises(FormatError):
         read_commits_csv(data)
+
+
+A, B = "a0" * 32, "9f" * 32
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        [f"{A},false,{B}"],
+        [f"{A},false,{B}", f"{B},false,{A}"],
+        [f"{A},true,{B}" + "0", f"{B},false,{A}"],
+        [f"{A},true,{B}", f"{B},false,{A}"],
+        [f"{A},false,", f"{B},false,{A}"],
+        [f'"{A[2:]}",false,{B}'],
+        [f"{A[2:]}é,false,{B}"],
+        [f"{A},false,{B}", "second,false,m2"],
+        [f"{A},wrong,{B}"],
+        [f"{A},false,{B},x"],
+        [f"{A},{B},false"],
+        [f"{A[:63]},false,{B},"],
+        ["", f"{A},false,{B}"],
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("first", ["commit_id,expired,metarange_id\n", ""])
+def test_both_readers_of_a_list_agree(lines: list[str], end: str, first: str) -> None:
+    """In columns and row by row: what is not expired, and what is wrong with a list."""
+    data = (first + "\n".join(lines) + (end if lines else "")).encode()
+
+    def plain() -> list[tuple[str, str]]:
+        rows = read_commits_csv(data)
+        return [(row.commit_id, row.meta_range_id) for row in rows if not row.is_expired]
+
+    def quick() -> list[tuple[str, str]]:
+        found = read_listed_commits(data)
+        pairs = zip(found.ids.tolist(), found.meta_range_ids.tolist(), strict=True)
+        return [(commit.decode(), metarange.decode()) for commit, metarange in pairs]
+
+    def answer(read: Callable[[], list[tuple[str, str]]]) -> object:
+        try:
+            return read()
+        except FormatError as error:
+            return error.message
+
+    assert answer(quick) == answer(plain)
 
 
 def test_uncommitted_list_survives() -> None:

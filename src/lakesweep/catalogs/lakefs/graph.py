@@ -2,16 +2,20 @@
 
 One refs dump gives every commit, dangling ones included, which no other call does. A user without the right to dump
 gets the commits that branches and tags reach; what else was ever committed must then be taken from the range files.
+
+There may be a million commits: collections get them in columns (`History`). Explanations of a few objects get them as objects.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
+from lakesweep.catalogs.lakefs.history import History
 from lakesweep.domain.commits import (
     BranchHead,
     Commit,
@@ -28,8 +32,9 @@ from lakesweep.errors import (
     ObjectNotFoundError,
     UnsafeToSweepError,
 )
+from lakesweep.formats.commit_columns import texts
 from lakesweep.formats.damage import named_damage
-from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, commit_files, read_refs_dump
+from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, commit_files, read_dumped_refs
 from lakesweep.storage import ObjectStore
 
 __all__ = ["GraphSource", "RepositoryRefs", "read_commit_graph", "read_refs_without_dump"]
@@ -48,14 +53,17 @@ class GraphSource(StrEnum):
     LOGS = "logs"
 
 
+_Graph = TypeVar("_Graph", History, CommitGraph)
+
+
 @dataclass(frozen=True, slots=True)
-class RepositoryRefs:
+class RepositoryRefs(Generic[_Graph]):
     """Commits, branches and tags of a repository, and the head moves where the server logs them.
 
     When `complete` is false, dangling commits are missing: every range file under `_lakefs/` must count as committed.
     """
 
-    graph: CommitGraph
+    graph: _Graph
     heads: tuple[BranchHead, ...]
     tags: tuple[Tag, ...]
     source: GraphSource
@@ -72,7 +80,7 @@ class RepositoryRefs:
 
 def read_commit_graph(
     client: LakeFSClient, store: ObjectStore, repository: str, *, with_head_moves: bool = False
-) -> RepositoryRefs:
+) -> RepositoryRefs[History]:
     """Read all refs. `with_head_moves` asks for the log of head moves too, which the embedded lake keeps.
 
     Raises:
@@ -86,7 +94,8 @@ def read_commit_graph(
             repository,
             denied.message,
         )
-        refs = _read_by_logs(client, repository)
+        heads, tags, commits = _read_logs(client, repository)
+        refs = RepositoryRefs(History.of(commits), heads, tags, GraphSource.LOGS)
     # Moves after branches: a branch that goes in between is in the branches read, or in the moves, or in both.
     moves = tuple(client.head_moves(repository)) if with_head_moves else ()
     named = [head.commit_id for head in refs.heads]
@@ -110,22 +119,25 @@ def read_refs_without_dump(
     *,
     lists_commits: bool,
     further: Sequence[CommitId] = (),
-) -> RepositoryRefs:
+) -> RepositoryRefs[CommitGraph]:
     """Read all refs with questions alone, so that the server writes nothing.
 
     The embedded lake lists its commits (`lists_commits`) and logs its head moves. Of any other server the logs of its
     branches and tags are read, and of `further` commits; what none of those reaches stays unknown.
     """
     if not lists_commits:
-        return _read_by_logs(client, repository, further)
-    heads, tags = client.branches(repository), client.tags(repository)
-    moves = client.head_moves(repository)
+        heads, tags, commits = _read_logs(client, repository, further)
+        return RepositoryRefs(CommitGraph(commits), heads, tags, GraphSource.LOGS)
+    heads, tags = tuple(client.branches(repository)), tuple(client.tags(repository))
+    moves = tuple(client.head_moves(repository))
     # Commits last: they only become more, so every commit that was named above is among them.
-    commits = CommitGraph(client.all_commits(repository))
-    return RepositoryRefs(commits, tuple(heads), tuple(tags), GraphSource.LIST, tuple(moves))
+    graph = CommitGraph(client.all_commits(repository))
+    return RepositoryRefs(graph, heads, tags, GraphSource.LIST, moves)
 
 
-def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> RepositoryRefs:
+def _read_by_dump(
+    client: LakeFSClient, store: ObjectStore, repository: str
+) -> RepositoryRefs[History]:
     earlier_manifest = _read_if_there(store, MANIFEST_KEY)
     answer = client.dump_refs(repository)
     dump = RefsManifest(
@@ -143,7 +155,7 @@ def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> 
 
     try:
         with named_damage(f"the refs dump of {repository}"):
-            read = read_refs_dump(read_file, dump)
+            read = read_dumped_refs(read_file, dump)
     except ObjectNotFoundError as missing:
         raise UnsafeToSweepError(
             f"The refs dump of {repository} is not whole: {missing.message} Nothing was deleted. Check that the "
@@ -151,7 +163,7 @@ def _read_by_dump(client: LakeFSClient, store: ObjectStore, repository: str) -> 
             kind="refs-dump-incomplete",
         ) from missing
     return RepositoryRefs(
-        CommitGraph(read.commits),
+        History(read.commits),
         tuple(read.branches),
         tuple(read.tags),
         GraphSource.DUMP,
@@ -203,32 +215,30 @@ def _read_if_there(store: ObjectStore, key: str) -> bytes | None:
         return None
 
 
-def _read_by_logs(
+def _read_logs(
     client: LakeFSClient, repository: str, further: Sequence[CommitId] = ()
-) -> RepositoryRefs:
-    heads = client.branches(repository)
-    tags = client.tags(repository)
-    commits: dict[CommitId, Commit] = {}
+) -> tuple[tuple[BranchHead, ...], tuple[Tag, ...], Iterator[Commit]]:
+    """Branches, tags, and the commits that they and `further` lead to, each once."""
+    heads, tags = tuple(client.branches(repository)), tuple(client.tags(repository))
     tips = [head.commit_id for head in heads] + [tag.commit_id for tag in tags]
-    for tip in dict.fromkeys([*tips, *further]):
-        _add_ancestors(client, repository, tip, commits)
-    return RepositoryRefs(
-        CommitGraph(commits.values()), tuple(heads), tuple(tags), GraphSource.LOGS
-    )
+    known: set[CommitId] = set()
+    distinct = dict.fromkeys([*tips, *further])
+    return heads, tags, (c for tip in distinct for c in _ancestors(client, repository, tip, known))
 
 
-def _add_ancestors(
-    client: LakeFSClient, repository: str, tip: CommitId, commits: dict[CommitId, Commit]
-) -> None:
-    """Add a commit and what it descends from; `commits` holds the parents of all it holds, before and after."""
-    if tip in commits:
+def _ancestors(
+    client: LakeFSClient, repository: str, tip: CommitId, known: set[CommitId]
+) -> Iterator[Commit]:
+    """A commit and what it descends from, without those that are known; `known` has the parents of all it has, before and after."""
+    if tip in known:
         return
     missing = {tip}
     for commit in client.log(repository, tip):
-        if commit.id in missing:
-            missing.discard(commit.id)
-        commits[commit.id] = commit
-        missing.update(parent for parent in commit.parents if parent not in commits)
+        missing.discard(commit.id)
+        if commit.id not in known:
+            known.add(commit.id)
+            yield commit
+        missing.update(parent for parent in commit.parents if parent not in known)
         if not missing:
             return  # branches share most of their history: read only what is new
     raise UnsafeToSweepError(
@@ -239,10 +249,12 @@ def _add_ancestors(
 
 
 def _with_commits_made_since(
-    client: LakeFSClient, repository: str, graph: CommitGraph, named: Iterable[CommitId]
-) -> CommitGraph:
+    client: LakeFSClient, repository: str, graph: History, named: Iterable[CommitId]
+) -> History:
     """The graph with the commits that branches got while it was being read, and their parents."""
-    wanted = [commit_id for commit_id in dict.fromkeys(named) if commit_id not in graph]
+    distinct = list(dict.fromkeys(named))
+    is_known = (graph.rows_of(texts(distinct)) >= 0).tolist()
+    wanted = [commit_id for commit_id, known in zip(distinct, is_known, strict=True) if not known]
     if not wanted:
         return graph
     added: dict[CommitId, Commit] = {}
@@ -264,4 +276,4 @@ def _with_commits_made_since(
                 kind="commit-graph-incomplete",
             ) from missing
         wanted.extend(added[commit_id].parents)
-    return CommitGraph([*graph, *added.values()])
+    return graph.with_commits(added.values())

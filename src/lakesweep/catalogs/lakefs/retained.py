@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.catalogs.lakefs.wire import PrepareCommitsWire
-from lakesweep.domain.commits import CommitId, MetaRangeId
 from lakesweep.errors import (
     CatalogError,
     CatalogNotFoundError,
     ObjectNotFoundError,
     UnsafeToSweepError,
 )
-from lakesweep.formats.commits_csv import read_commits_csv
+from lakesweep.formats.commits_csv import ListedCommits, read_listed_commits
 from lakesweep.formats.damage import named_damage
 from lakesweep.storage import ObjectStore
 
@@ -33,7 +31,7 @@ class ServerRetainedCommits:
 
     run_id: str
     key: str  # of the server's list
-    meta_ranges: Mapping[CommitId, MetaRangeId]
+    commits: ListedCommits
 
 
 def server_retained_commits(
@@ -64,9 +62,8 @@ def server_retained_commits(
             kind="location-missing",
         ) from missing
     with named_damage(key):
-        rows = read_commits_csv(data)
-    kept = {row.commit_id: row.meta_range_id for row in rows if not row.is_expired}
-    return ServerRetainedCommits(prepared.run_id, key, kept)
+        commits = read_listed_commits(data)
+    return ServerRetainedCommits(prepared.run_id, key, commits)
 
 
 def _prepare(client: LakeFSClient, repository: str) -> PrepareCommitsWire | None:

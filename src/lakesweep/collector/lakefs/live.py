@@ -11,7 +11,12 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+import numpy as np
+
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.history import History
+from lakesweep.catalogs.lakefs.history_retention import find_retained
+from lakesweep.catalogs.lakefs.history_walk import Bools
 from lakesweep.catalogs.lakefs.ranges import every_other_range
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
@@ -21,12 +26,15 @@ from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.resources import Resources
-from lakesweep.domain.commits import Commit, CommitId, MetaRangeId, RangeId
-from lakesweep.domain.retention import retained_commits
+from lakesweep.domain.commits import CommitId, RangeId
 from lakesweep.domain.rules import RetentionRules
+from lakesweep.formats.commit_columns import Ids, is_among, texts
+from lakesweep.formats.commits_csv import ListedCommits
 from lakesweep.progress import human_count
 
 logger = logging.getLogger(__name__)
+
+_NO_IDS = texts(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +45,29 @@ class Roots:
     keep_tags: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LiveRead:
     """What is live, as files still to be read on the engine: the server's staged list, and ranges with their counts."""
 
     staged: UncommittedList
-    refs: RepositoryRefs
+    refs: RepositoryRefs[History]
     rules: RetentionRules | None
-    retained: frozenset[CommitId]
-    expired: frozenset[CommitId]
+    is_retained: Bools  # of each commit of the history
     live_ranges: dict[RangeId, int]
     expired_ranges: dict[RangeId, int]  # in expired commits and in no retained one
-    metaranges: frozenset[MetaRangeId]  # those that `live_ranges` was read from
-    expired_metaranges: frozenset[MetaRangeId]
+    metaranges: Ids  # those that `live_ranges` was read from, in order
+    expired_metaranges: Ids
     notes: tuple[str, ...] = ()
+
+    @property
+    def retained_commits(self) -> int:
+        """How many commits of the history are retained."""
+        return int(self.is_retained.sum())
+
+    @property
+    def expired_commits(self) -> int:
+        """How many commits of the history are not retained."""
+        return len(self.refs.graph) - self.retained_commits
 
     @property
     def committed_entries(self) -> int:
@@ -59,8 +76,8 @@ class LiveRead:
 
     def has_read(self, commit_id: CommitId) -> bool:
         """Whether a commit is known, and all of its ranges are among the live ones."""
-        commit = self.refs.graph.get(commit_id)
-        return commit is not None and commit.meta_range_id in self.metaranges
+        metarange = self.refs.graph.meta_range_id(commit_id)
+        return metarange is not None and is_among(self.metaranges, metarange)
 
     def since(self, before: LiveRead) -> LiveRead:
         """What this read has of all but ranges, and of ranges only those that `before` had not: ranges are named by their content and never change."""
@@ -118,21 +135,22 @@ def read_live(
         refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
         note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
-        retained, notes = _retained(repository, resources, refs, rules, roots, now)
+        retained = _retained(repository, resources, refs, rules, roots, now)
+        notes = retained.notes
         step.items = len(refs.graph)
-        step.said = f"{len(refs.graph)} commits, {len(retained)} retained"
+        step.said = f"{len(refs.graph)} commits, {retained.commits} retained"
     if staged.rows_promised is None:
         notes = (*notes, "the server gives no row counts with its uncommitted list")
     with phases.phase("ranges") as step:
-        metaranges = frozenset(retained.values()) | (before.metaranges if before else frozenset())
-        expired_metaranges = frozenset(c.meta_range_id for c in refs.graph) - metaranges
-        live_ranges = count_ranges(
-            resources, metaranges - before.metaranges if before else metaranges
-        )
+        read_before = before.metaranges if before else _NO_IDS
+        metaranges = np.union1d(retained.metaranges, read_before)
+        expired_metaranges = np.setdiff1d(refs.graph.columns.meta_range_ids, metaranges)
+        live_ranges = count_ranges(resources, np.setdiff1d(metaranges, read_before))
         live_ranges |= before.live_ranges if before else {}
         expired_ranges: dict[RangeId, int] = {}
         if refs.complete:
-            unread = expired_metaranges - (before.expired_metaranges if before else frozenset())
+            expired_before = before.expired_metaranges if before else _NO_IDS
+            unread = np.setdiff1d(expired_metaranges, expired_before)
             expired_ranges = count_ranges(resources, unread) | (
                 before.expired_ranges if before else {}
             )
@@ -147,8 +165,7 @@ def read_live(
         staged=staged,
         refs=refs,
         rules=rules,
-        retained=frozenset(c.id for c in refs.graph if c.id in retained),
-        expired=frozenset(c.id for c in refs.graph if c.id not in retained),
+        is_retained=retained.is_retained,
         live_ranges=live_ranges,
         expired_ranges=expired_ranges,
         metaranges=metaranges,
@@ -157,41 +174,64 @@ def read_live(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Retained:
+    """Which commits of the history are retained, how many are in all, and their metaranges."""
+
+    is_retained: Bools
+    commits: int
+    metaranges: Ids
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, history: History, is_retained: Bools, *notes: str) -> _Retained:
+        metaranges = history.columns.meta_range_ids[is_retained]
+        return cls(is_retained, len(metaranges), metaranges, notes)
+
+    def or_listed(self, history: History, listed: ListedCommits) -> _Retained:
+        """These commits, and those that the server's own list has besides them."""
+        rows = history.rows_of(listed.ids)
+        # A row of -1 is a commit that the history does not have: the last of all, and not retained.
+        is_more = ~np.append(self.is_retained, False)[rows]
+        more = np.unique(listed.ids[is_more])
+        if not len(more):
+            return self
+        is_retained = self.is_retained.copy()
+        is_retained[rows[is_more & (rows >= 0)]] = True
+        metaranges = np.concatenate((self.metaranges, listed.meta_range_ids[is_more]))
+        note = f"{len(more)} commits are kept because the server retains them, though the rule does not ({more[0].decode()}, …)"
+        return _Retained(is_retained, self.commits + len(more), metaranges, (*self.notes, note))
+
+
 def _retained(
     repository: LakeFSRepository,
     resources: Resources,
-    refs: RepositoryRefs,
+    refs: RepositoryRefs[History],
     rules: RetentionRules | None,
     roots: Roots,
     now: datetime,
-) -> tuple[dict[CommitId, MetaRangeId], tuple[str, ...]]:
+) -> _Retained:
     """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
     kept = kept_roots(repository, refs, roots)
-    ours = retained_commits(
-        refs.graph, refs.heads, rules, now, refs.head_moves, keep=[c.id for c in kept]
-    )
-    retained = {commit.id: commit.meta_range_id for commit in refs.graph if commit.id in ours}
-    retained |= {commit.id: commit.meta_range_id for commit in kept}
+    is_retained = find_retained(refs.graph, refs.heads, rules, now, refs.head_moves, kept)
     if rules is None:
-        return retained, ("the repository has no retention rules: nothing expires",)
+        note = "the repository has no retention rules: nothing expires"
+        return _Retained.of(refs.graph, is_retained, note)
     store = resources.store
     server = server_retained_commits(
         repository.client, store, repository.name, repository.addresses
     )
     if server is None:
         # The rules went away while we read: then nothing expires.
-        every = {commit.id: commit.meta_range_id for commit in refs.graph}
-        return every, ("the retention rules were removed during the run: nothing expires",)
+        note = "the retention rules were removed during the run: nothing expires"
+        return _Retained.of(refs.graph, np.ones_like(is_retained), note)
     note_served(store, [server.key], resources.clock())
-    more = {c: m for c, m in server.meta_ranges.items() if c not in retained}
-    if not more:
-        return retained, ()
-    first = sorted(more)[0]
-    note = f"{len(more)} commits are kept because the server retains them, though the rule does not ({first}, …)"
-    return retained | more, (note,)
+    return _Retained.of(refs.graph, is_retained).or_listed(refs.graph, server.commits)
 
 
-def kept_roots(repository: LakeFSRepository, refs: RepositoryRefs, roots: Roots) -> list[Commit]:
+def kept_roots(
+    repository: LakeFSRepository, refs: RepositoryRefs[History], roots: Roots
+) -> list[CommitId]:
     """The commits that a user wants to be kept: those that tags point at, and those that were named."""
-    tagged = [refs.graph[tag.commit_id] for tag in refs.tags] if roots.keep_tags else []
-    return [*tagged, *repository.named_commits(roots.keep_refs)]
+    tagged = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
+    return [*tagged, *(commit.id for commit in repository.named_commits(roots.keep_refs))]

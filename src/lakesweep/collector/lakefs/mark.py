@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
+from lakesweep.catalogs.lakefs.history_summary import summarise_history
 from lakesweep.collector import guards
 from lakesweep.collector.garbage_sums import save_summary
 from lakesweep.collector.inventory.opening import check_time, open_inventory
@@ -32,7 +33,6 @@ from lakesweep.collector.record import RunRecord, RunStatus, encode_record
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
 from lakesweep.collector.unfinished import unfinished_record
-from lakesweep.domain.commit_summary import summarise_commits
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.verdicts import Tally, Verdict
@@ -83,7 +83,7 @@ def _find_and_plan(search: RepositorySearch, started_at: datetime) -> tuple[RunR
         step.said = f"{plan.garbage.objects} objects, {plan.garbage.bytes} bytes"
     live, parts = search.live, garbage.settled.garbage
     refs = live.refs
-    commits = partial(summarise_commits, refs.graph, live.retained, refs.heads, refs.tags)
+    commits = partial(summarise_history, refs.graph, live.is_retained, refs.heads, refs.tags)
     save_summary(resources, search.folder.summary, parts, commits)
     record = _record(search, garbage, plan, started_at)
     record = resources.ended(record, record.status)
@@ -182,8 +182,8 @@ def _record(
         last_slice=slice_name(slices[-1]) if slices else "",
         oldest_garbage=found.judged.oldest_garbage if plan.garbage.objects else None,
         rules=live.rules.as_json() if live.rules is not None else {},
-        retained_commits=len(live.retained),
-        expired_commits=len(live.expired),
+        retained_commits=live.retained_commits,
+        expired_commits=live.expired_commits,
         mark=search.resources.store.root.child(mark_folder(plan.mark_id)).uri,
         versions=_versions(search.repository.profile.version),
         notes=(*live.notes, *search.notes, *undecided),

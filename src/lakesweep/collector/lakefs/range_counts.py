@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
@@ -14,13 +14,14 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.commit_columns import Ids
 from lakesweep.formats.metaranges import RangeCounts
 
-__all__ = ["count_ranges"]
+__all__ = ["METARANGES_PER_TASK", "MOST_ON_DRIVER", "count_ranges", "names_of", "refuse_unread"]
 
 # So many are read while Spark starts.
-_MOST_ON_DRIVER = 1_000
-_PER_TASK = 200
+MOST_ON_DRIVER = 1_000
+METARANGES_PER_TASK = 200
 
 COUNTS_SCHEMA = pa.schema(
     [
@@ -31,11 +32,11 @@ COUNTS_SCHEMA = pa.schema(
 )
 
 
-def count_ranges(resources: Resources, metaranges: Collection[MetaRangeId]) -> dict[RangeId, int]:
+def count_ranges(resources: Resources, metaranges: Ids) -> dict[RangeId, int]:
     """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
-    asked = sorted(m for m in metaranges if m)  # a repository's first commit has none
-    if len(asked) <= _MOST_ON_DRIVER:
-        found = distinct_ranges(resources.store, asked)
+    asked = metaranges[metaranges != b""]  # a repository's first commit has none
+    if len(asked) <= MOST_ON_DRIVER:
+        found = distinct_ranges(resources.store, names_of(asked))
     else:
         found = _read_by_tasks(resources, asked)
     return dict(
@@ -43,26 +44,25 @@ def count_ranges(resources: Resources, metaranges: Collection[MetaRangeId]) -> d
     )
 
 
-def _read_by_tasks(resources: Resources, asked: list[MetaRangeId]) -> RangeCounts:
+def _read_by_tasks(resources: Resources, asked: Ids) -> RangeCounts:
     engine = resources.engine
-    tasks = tasks_for(len(asked), engine.slots, at_most=resources.most_readers, per_task=_PER_TASK)
+    tasks = tasks_for(
+        len(asked), engine.slots, at_most=resources.most_readers, per_task=METARANGES_PER_TASK
+    )
     work = partial(_read_counts, resources.target)
-    rows = engine.collect(Scatter(asked, work, COUNTS_SCHEMA, tasks)).to_pylist()
-    read = sum(row["metaranges"] for row in rows)
-    if read != len(asked):
-        raise UnsafeToSweepError(
-            f"{len(asked)} metaranges were to be read and {read} were. Nothing was deleted. Run again.",
-            kind="metarange-missing",
-        )
+    # Each task gets one item, its share of the ids.
+    shares = np.array_split(asked, tasks)
+    rows = engine.collect(Scatter(shares, work, COUNTS_SCHEMA, tasks)).to_pylist()
+    refuse_unread(len(asked), sum(row["metaranges"] for row in rows))
     return merge_counts(
         RangeCounts(np.frombuffer(row["ids"], "S64"), np.frombuffer(row["counts"], np.int64))
         for row in rows
     )
 
 
-def _read_counts(target: Target, metaranges: Iterator[MetaRangeId]) -> Iterator[pa.RecordBatch]:
+def _read_counts(target: Target, shares: Iterator[Ids]) -> Iterator[pa.RecordBatch]:
     """Work function: one row for all of the task's metaranges."""
-    asked = list(metaranges)
+    asked = [name for share in shares for name in names_of(share)]
     found = distinct_ranges(target.open(), asked)
     row = {
         "metaranges": len(asked),
@@ -70,3 +70,17 @@ def _read_counts(target: Target, metaranges: Iterator[MetaRangeId]) -> Iterator[
         "counts": found.counts.tobytes(),
     }
     yield pa.RecordBatch.from_pylist([row], schema=COUNTS_SCHEMA)
+
+
+def refuse_unread(asked: int, read: int) -> None:
+    """Refuse to go on where tasks have not read all metaranges."""
+    if read != asked:
+        raise UnsafeToSweepError(
+            f"{asked} metaranges were to be read and {read} were. Nothing was deleted. Run again.",
+            kind="metarange-missing",
+        )
+
+
+def names_of(ids: Ids) -> list[MetaRangeId]:
+    """Metaranges of a column, one by one."""
+    return [MetaRangeId(raw.decode()) for raw in ids.tolist()]

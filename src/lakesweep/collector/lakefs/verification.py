@@ -140,7 +140,7 @@ def verify_plan(
 def _judged_before(store: ObjectStore, live: LiveRead, before: LiveRead | None) -> IsJudged:
     """Tells whether the range that holds a path at the head of a branch was judged by an earlier round."""
     refs = live.refs
-    metaranges = {head.id: refs.graph[head.commit_id].meta_range_id for head in refs.heads}
+    metaranges = {head.id: refs.graph.meta_range_id(head.commit_id) for head in refs.heads}
     read: dict[MetaRangeId, list[RangeInfo]] = {}
 
     def is_judged(branch: BranchId, path: str) -> bool:

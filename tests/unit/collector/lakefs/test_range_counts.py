@@ -18,6 +18,7 @@ from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.commit_columns import texts
 from lakesweep.formats.metaranges import RangeInfo, write_metarange
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
@@ -57,10 +58,10 @@ def history(tmp_path: Path) -> tuple[Resources, list[MetaRangeId]]:
 @pytest.mark.parametrize("most_on_driver", [0, 1_000])
 def test_every_range_comes_once_with_its_count(history, monkeypatch, most_on_driver: int) -> None:
     """On the driver, and by tasks."""
-    monkeypatch.setattr(range_counts, "_MOST_ON_DRIVER", most_on_driver)
-    monkeypatch.setattr(range_counts, "_PER_TASK", 5)
+    monkeypatch.setattr(range_counts, "MOST_ON_DRIVER", most_on_driver)
+    monkeypatch.setattr(range_counts, "METARANGES_PER_TASK", 5)
     resources, metaranges = history
-    assert count_ranges(resources, metaranges) == {
+    assert count_ranges(resources, texts(metaranges)) == {
         RangeId(f"{number:064x}"): number + 1 for number in range(20)
     }
 
@@ -69,27 +70,27 @@ def test_every_range_comes_once_with_its_count(history, monkeypatch, most_on_dri
 @pytest.mark.parametrize("most_lines", [3, 1_000_000])
 def test_counts_that_differ_are_refused(history, monkeypatch, most_on_driver, most_lines) -> None:
     """Wherever the two metaranges are read: here, by one task, or by two."""
-    monkeypatch.setattr(range_counts, "_MOST_ON_DRIVER", most_on_driver)
-    monkeypatch.setattr(range_counts, "_PER_TASK", 5)
+    monkeypatch.setattr(range_counts, "MOST_ON_DRIVER", most_on_driver)
+    monkeypatch.setattr(range_counts, "METARANGES_PER_TASK", 5)
     monkeypatch.setattr(ranges, "_MOST_LINES", most_lines)
     resources, metaranges = history
     with pytest.raises(UnsafeToSweepError, match="another says") as caught:
-        count_ranges(resources, [*metaranges, put(resources, (7, 99))])
+        count_ranges(resources, texts([*metaranges, put(resources, (7, 99))]))
     assert caught.value.kind == "range-counts-differ"
 
 
 def test_a_missing_metarange_is_refused_by_tasks_too(history, monkeypatch) -> None:
     """Its commit's objects are not known, so nothing may go."""
-    monkeypatch.setattr(range_counts, "_MOST_ON_DRIVER", 0)
+    monkeypatch.setattr(range_counts, "MOST_ON_DRIVER", 0)
     resources, metaranges = history
     with pytest.raises(UnsafeToSweepError, match="missing"):
-        count_ranges(resources, [*metaranges, MetaRangeId("0" * 64)])
+        count_ranges(resources, texts([*metaranges, MetaRangeId("0" * 64)]))
 
 
 def test_rows_of_a_task_that_got_lost_are_missed(history, tmp_path: Path, monkeypatch) -> None:
     """Each task says how many metaranges it read."""
-    monkeypatch.setattr(range_counts, "_MOST_ON_DRIVER", 0)
-    monkeypatch.setattr(range_counts, "_PER_TASK", 5)
+    monkeypatch.setattr(range_counts, "MOST_ON_DRIVER", 0)
+    monkeypatch.setattr(range_counts, "METARANGES_PER_TASK", 5)
     with pytest.raises(UnsafeToSweepError, match="20 metaranges were to be read and") as caught:
-        count_ranges(resources_at(tmp_path, TaskLost()), history[1])
+        count_ranges(resources_at(tmp_path, TaskLost()), texts(history[1]))
     assert caught.value.kind == "metarange-missing"

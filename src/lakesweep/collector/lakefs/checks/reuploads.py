@@ -254,8 +254,10 @@ class _RangeSearch:
         self._resources, self._searched = resources, searched
         heads: dict[MetaRangeId, list[BranchId]] = {}
         for head in live.refs.heads:
-            heads.setdefault(live.refs.graph[head.commit_id].meta_range_id, []).append(head.id)
-        unread = [m for m in heads if m and m not in searched.of_metaranges]
+            metarange = live.refs.graph.meta_range_id(head.commit_id)
+            if metarange:  # a repository's first commit has none
+                heads.setdefault(metarange, []).append(head.id)
+        unread = [metarange for metarange in heads if metarange not in searched.of_metaranges]
         for metarange, ranges in ranges_of_commits(resources.store, unread):
             searched.of_metaranges[metarange] = [info.id for info in ranges]
         self._branches: dict[RangeId, list[BranchId]] = {}

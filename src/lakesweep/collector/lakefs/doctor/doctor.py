@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs
 from lakesweep.collector.lakefs.between_runs.saved import NotUsable, load_saved_run
@@ -65,7 +66,7 @@ class _Doctor:
     ) -> None:
         self._repository, self._resources = repository, resources
         self.probe = probe
-        self._refs: RepositoryRefs | None = None
+        self._refs: RepositoryRefs[History] | None = None
 
     def server(self) -> Finding:
         profile = self._repository.profile
@@ -193,9 +194,11 @@ class _Doctor:
         return ok(f"{len(runs)}; {next_run}")
 
 
-def _stale(refs: RepositoryRefs, now: datetime, default_branch: str) -> Iterator[tuple[int, str]]:
+def _stale(
+    refs: RepositoryRefs[History], now: datetime, default_branch: str
+) -> Iterator[tuple[int, str]]:
     for head in refs.heads:
-        age = now - refs.graph[head.commit_id].creation_date
+        age = now - refs.graph.made_at(head.commit_id)
         if head.id != default_branch and age > STALE_AFTER:
             yield -age.days, head.id
 

@@ -39,7 +39,7 @@ from lakesweep.collector.lakefs.repository import LakeFSRepository, namespace_of
 from lakesweep.collector.resources import utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import KeyKind, classify_key
-from lakesweep.domain.commits import BranchId, CommitId, RangeId
+from lakesweep.domain.commits import BranchId, CommitGraph, CommitId, RangeId
 from lakesweep.domain.cutoff import SAFETY_FULL, Cutoff, SafetyMargins
 from lakesweep.domain.explained_why import why_object
 from lakesweep.domain.explanations import (
@@ -223,7 +223,7 @@ class _Explaining:
 
     def _read(
         self,
-        refs: RepositoryRefs,
+        refs: RepositoryRefs[CommitGraph],
         kept: Sequence[CommitId],
         ranges: CommitRanges,
         addresses: list[str],
@@ -264,7 +264,7 @@ class _Explaining:
 
     def _staged_again(
         self,
-        refs: RepositoryRefs,
+        refs: RepositoryRefs[CommitGraph],
         ranges: CommitRanges,
         infos: dict[str, ObjectInfo | None],
         orphans: frozenset[str],

@@ -9,7 +9,14 @@ from datetime import datetime, timedelta
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.collector.lakefs.explain.range_search import FoundInRanges
-from lakesweep.domain.commits import BranchId, Commit, CommitId, MetaRangeId, RangeId
+from lakesweep.domain.commits import (
+    BranchId,
+    Commit,
+    CommitGraph,
+    CommitId,
+    MetaRangeId,
+    RangeId,
+)
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.explained_why import on_the_day
 from lakesweep.domain.explanations import CommitSeen, HeldInCommits, end_order
@@ -43,7 +50,7 @@ class CommitRanges:
     bounds: Mapping[RangeId, tuple[bytes, bytes]]
 
 
-def read_commit_ranges(store: ObjectStore, refs: RepositoryRefs) -> CommitRanges:
+def read_commit_ranges(store: ObjectStore, refs: RepositoryRefs[CommitGraph]) -> CommitRanges:
     """Read the metaranges of all commits, each once.
 
     Raises:
@@ -91,7 +98,7 @@ class CommitsOfObjects:
 
     def __init__(
         self,
-        refs: RepositoryRefs,
+        refs: RepositoryRefs[CommitGraph],
         rules: RetentionRules | None,
         keep: Sequence[CommitId],
         now: datetime,

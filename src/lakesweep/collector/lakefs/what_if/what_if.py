@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+import numpy as np
+
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.history import History
+from lakesweep.catalogs.lakefs.history_retention import (
+    find_retained,
+    least_days,
+    least_days_on_branch,
+)
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.meeting import ReferenceSide
@@ -29,7 +37,7 @@ from lakesweep.collector.lakefs.request import What, WhatIfRequest
 from lakesweep.collector.lakefs.slices import find_slices
 from lakesweep.collector.lakefs.what_if.fate_sums import FateSums, add_up_fates
 from lakesweep.collector.lakefs.what_if.fates import FATES_SCHEMA, FateMeeting
-from lakesweep.collector.lakefs.what_if.keeping import KeptRanges, Question, keep_ranges
+from lakesweep.collector.lakefs.what_if.keeping import Ints, KeptRanges, Question, keep_ranges
 from lakesweep.collector.lakefs.what_if.kept_references import (
     KeptRange,
     kept_range,
@@ -39,15 +47,14 @@ from lakesweep.collector.lakefs.what_if.listed_sizes import list_sizes
 from lakesweep.collector.listing import TaskPieces
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
-from lakesweep.domain.commits import BranchId, CommitId
+from lakesweep.domain.commits import BranchId
 from lakesweep.domain.cutoff import Cutoff
-from lakesweep.domain.least_days import least_days, least_days_on_branch
-from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.domain.verdicts import Tally
 from lakesweep.domain.what_if import NEVER_KEPT, Curve, NamedCurve, RulesFigure, WhatIf
 from lakesweep.engine.tasks import CELL_SCHEMA, Scatter, tasks_for
 from lakesweep.errors import CatalogDeniedError, ConfigError
+from lakesweep.formats.commit_columns import texts
 
 __all__ = ["PRESENT_RULES", "WhatIf", "run_what_if"]
 
@@ -83,8 +90,8 @@ def run_what_if(context: RunContext, request: WhatIfRequest) -> WhatIf:
         asked = _read_questions(repository, resources, request, now)
         with resources.phases.phase("ranges") as step:
             ranges = keep_ranges(
-                resources.store,
-                asked.refs.graph,
+                resources,
+                asked.refs.graph.columns.meta_range_ids,
                 asked.questions,
                 asked.owner_of,
                 len(asked.owners),
@@ -108,9 +115,9 @@ def run_what_if(context: RunContext, request: WhatIfRequest) -> WhatIf:
 class _Asked:
     """The commits, and all questions about them. The first is the same number of days for all branches."""
 
-    refs: RepositoryRefs
+    refs: RepositoryRefs[History]
     questions: Sequence[Question]
-    owner_of: Mapping[CommitId, int]
+    owner_of: Ints  # of each commit of the history
     owners: Sequence[str]  # branches, and one name for commits on none
     with_tags: int | None  # the number of that question
     rules: Mapping[int, tuple[str, RetentionRules]]  # by the number of their question
@@ -150,35 +157,32 @@ def _read_questions(
         )
     rules = client.rules(repository.name)
     roots = Roots(request.keep_refs, request.keep_tags)
-    kept = [commit.id for commit in kept_roots(repository, refs, roots)]
+    kept = kept_roots(repository, refs, roots)
     default = repository.details.default_branch
     heads = sorted(refs.heads, key=lambda head: (head.id != default, head.id))
     graph, moves = refs.graph, refs.head_moves
     least = least_days(graph, heads, now, moves, kept)
-    names = dict.fromkeys([*(h.id for h in heads), *sorted({m.branch_id for m in moves})])
+    names = [branch for branch in least.branches if branch is not None]
     owners = [*names, _NO_BRANCH]
-    number_of = {owner: number for number, owner in enumerate(owners)}
-    questions = [Question("all branches", {c: found.days for c, found in least.items()})]
+    questions = [Question("all branches", least.days)]
     with_tags = None
     if refs.tags and not request.keep_tags:
         with_tags = len(questions)
-        tagged = {tag.commit_id for tag in refs.tags}
-        days = {c: 0 if c in tagged else found.days for c, found in least.items()}
+        days = least.days.copy()
+        days[graph.rows_of(texts(tag.commit_id for tag in refs.tags))] = 0
         questions.append(Question(_WITH_TAGS, days))
     by_rules: dict[int, tuple[str, RetentionRules]] = {}
     present = [(PRESENT_RULES, rules)] if rules is not None else []
     for name, others in (*present, *request.rules):
         by_rules[len(questions)] = (name, others)
-        retained = retained_commits(graph, heads, others, now, moves, kept)
-        days = {c.id: 0 if c.id in retained else NEVER_KEPT for c in graph}
-        questions.append(Question(name, days))
+        is_retained = find_retained(graph, heads, others, now, moves, kept)
+        questions.append(Question(name, np.where(is_retained, 0, NEVER_KEPT)))
     branches: dict[int, BranchId] = {}
-    for branch in _varied_branches(request, list(names), rules, default):
+    for branch in _varied_branches(request, names, rules, default):
         branches[len(questions)] = branch
         days = least_days_on_branch(graph, heads, rules, branch, now, moves, kept)
         questions.append(Question(f"days of {branch}", days))
-    owner_of = {c: number_of[found.branch_id or _NO_BRANCH] for c, found in least.items()}
-    return _Asked(refs, questions, owner_of, owners, with_tags, by_rules, branches)
+    return _Asked(refs, questions, least.owners, owners, with_tags, by_rules, branches)
 
 
 def _varied_branches(
@@ -316,7 +320,7 @@ def _result(
 
 def _commit_counts(question: Question) -> tuple[int, int]:
     """Retained and expired commits."""
-    retained = sum(days == 0 for days in question.least_days.values())
+    retained = int((question.least_days == 0).sum())
     return retained, len(question.least_days) - retained
 
 

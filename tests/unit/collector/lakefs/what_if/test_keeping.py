@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from lakesweep.collector.lakefs.what_if import keeping
 from lakesweep.collector.lakefs.what_if.keeping import KeepingClasses, Question, keep_ranges
 from lakesweep.collector.lakefs.what_if.kept_references import folder_of, kept_range
-from lakesweep.domain.commits import Commit, CommitId, RangeId
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.resources import Resources, utc_now
+from lakesweep.collector.target import Target
+from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.domain.location import Location
+from lakesweep.engine.tasks import Scatter
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.commit_columns import texts
 from lakesweep.formats.metaranges import RangeInfo, write_metarange
-from lakesweep.storage import StorageOptions, open_store
+from lakesweep.storage import StorageOptions
+from lakesweep_testing.inprocess import InProcessEngine
 
 # Two questions; owners 0, 1 and 2.
 CLASSES = KeepingClasses(np.array([[5, 9, 5 * 3 + 2], [7, 0, 7 * 3 + 0], [5, 4, 5 * 3 + 1]]), 3)
@@ -52,22 +62,53 @@ def test_a_range_is_read_for_its_paths_only_where_they_lie_in_several_folders() 
     assert folder(b"x", b"y", 0) == ""
 
 
+@pytest.mark.parametrize("most_on_driver", [0, 1_000])
 @pytest.mark.parametrize("days", [(0, 5, 9), (9, 5, 0), (5, 9, 0)])
-def test_a_range_is_kept_as_long_as_the_longest_kept_of_its_commits(days: tuple[int, ...]) -> None:
-    """Whichever commit is read first or last; what one of them keeps for ever is not dated."""
-    store = open_store(
-        Location.parse(f"mem://keeping-{'-'.join(map(str, days))}/ns"), StorageOptions()
-    )
+def test_a_range_is_kept_as_long_as_the_longest_kept_of_its_commits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: tuple[int, ...], most_on_driver: int
+) -> None:
+    """Whichever commit is read first or last, here or by tasks; what one of them keeps for ever is not dated."""
+    monkeypatch.setattr(keeping, "MOST_ON_DRIVER", most_on_driver)
+    monkeypatch.setattr(keeping, "METARANGES_PER_TASK", 1)
+    resources = resources_at(tmp_path, InProcessEngine())
     infos = [RangeInfo(RangeId(f"{n:064x}"), b"%d" % n, b"%d" % n, 1, 0) for n in range(3)]
-    now = datetime(2024, 6, 1, tzinfo=UTC)
-    commits = []
-    # The first range is in all three commits, the second in two, the third in one.
-    for number in range(3):
-        meta_range_id, data = write_metarange(infos[: 3 - number])
-        store.write(f"_lakefs/{meta_range_id}", data)
-        commits.append(Commit(CommitId(f"c{number}"), "", "", now, meta_range_id, ()))
-    question = Question("days", dict(zip((c.id for c in commits), days, strict=True)))
-    found = keep_ranges(store, commits, [question], {c.id: 0 for c in commits}, 1)
+    # The first range is in all three commits, the second in two, the third in one; the fourth commit has none.
+    metaranges = [put(resources, infos[: 3 - number]) for number in range(3)]
+    question = Question("days", np.array([*days, 0]))
+    owners = np.zeros(4, np.int64)
+    found = keep_ranges(resources, texts([*metaranges, ""]), [question], owners, 1)
     least = {info.id: int(found.classes.table[of_class, 0]) for info, of_class in found.dated}
     least |= {info.id: 0 for info in found.always}
     assert [least[info.id] for info in infos] == [min(days), min(days[:2]), days[0]]
+
+
+class TaskLost(InProcessEngine):
+    """Forgets what its first task did."""
+
+    def collect(self, scatter: Scatter) -> pa.Table:
+        return super().collect(replace(scatter, items=scatter.items[1:], task_of=None))
+
+
+def test_metaranges_of_a_task_that_got_lost_are_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each task says how many metaranges it read."""
+    monkeypatch.setattr(keeping, "MOST_ON_DRIVER", 0)
+    monkeypatch.setattr(keeping, "METARANGES_PER_TASK", 1)
+    resources = resources_at(tmp_path, TaskLost())
+    infos = [RangeInfo(RangeId(f"{n:064x}"), b"%d" % n, b"%d" % n, 1, 0) for n in range(3)]
+    metaranges = [put(resources, [info]) for info in infos]
+    question = Question("days", np.array([1, 2, 3]))
+    with pytest.raises(UnsafeToSweepError, match="3 metaranges were to be read and 2 were"):
+        keep_ranges(resources, texts(metaranges), [question], np.zeros(3, np.int64), 1)
+
+
+def resources_at(folder: Path, engine: InProcessEngine) -> Resources:
+    target = Target(Location.parse(f"file://{folder}"), StorageOptions())
+    return Resources(target, engine, Phases("repo"), utc_now)
+
+
+def put(resources: Resources, infos: list[RangeInfo]) -> MetaRangeId:
+    metarange, data = write_metarange(infos)
+    resources.store.write(f"_lakefs/{metarange}", data)
+    return metarange
