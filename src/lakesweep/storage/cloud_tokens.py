@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import os
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from lakesweep.domain.storage_options import StorageOptions
@@ -25,30 +26,41 @@ _AZURE_SCOPE = "https://storage.azure.com/.default"
 _AZURE_OWN = "http://169.254.169.254/metadata/identity/oauth2/token"
 _JWT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-# Tokens live for an hour or so. A long listing asks for a new one in time.
+# Tokens live for an hour or so. A long listing asks for a new one in time. A machine gives the token that it has, which
+# may end sooner: no token is used in its last minute.
 _KEPT_SECONDS = 1200.0
+_LAST_SECONDS = 60.0
 # What stands before a SHA-256 digest in an RSA signature (PKCS #1).
 _SHA256_PREFIX = bytes.fromhex("3031300d060960864801650304020105000420")
+
+
+class Token(NamedTuple):
+    """An access token, and how long it lives."""
+
+    text: str
+    seconds: float = math.inf
 
 
 class KeptToken:
     """A token that is asked for when it is first needed, and again when it has become old."""
 
-    def __init__(self, ask: Callable[[], str]) -> None:
+    def __init__(self, ask: Callable[[], Token]) -> None:
         self._ask = ask
         self._token = ""
-        self._asked_at = 0.0
+        self._kept_until = 0.0
 
     def __call__(self) -> str:
-        if not self._token or time.monotonic() - self._asked_at > _KEPT_SECONDS:
-            self._token, self._asked_at = self._ask(), time.monotonic()
+        if not self._token or time.monotonic() > self._kept_until:
+            asked_at = time.monotonic()
+            self._token, seconds = self._ask()
+            self._kept_until = asked_at + min(_KEPT_SECONDS, seconds - _LAST_SECONDS)
         return self._token
 
 
-def google_token(options: StorageOptions) -> str:
+def google_token(options: StorageOptions) -> Token:
     """A token by a service account's key, a user's own login, or the machine that we run on."""
     if options.gcs_token:
-        return options.gcs_token
+        return Token(options.gcs_token)
     key = _google_key(options)
     if key is None:
         host = os.environ.get("GCE_METADATA_HOST", "metadata.google.internal")
@@ -63,7 +75,7 @@ def google_token(options: StorageOptions) -> str:
     return _answered(urllib.request.Request(where, urlencode(form).encode()))
 
 
-def azure_token(options: StorageOptions) -> str:
+def azure_token(options: StorageOptions) -> Token:
     """A token for a registered application, by its secret or its federated token, else for the machine's own identity."""
     has_proof = options.azure_client_secret or options.azure_federated_token_file
     if not (options.azure_tenant_id and options.azure_client_id and has_proof):
@@ -146,15 +158,18 @@ def _url64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
-def _answered(request: urllib.request.Request) -> str:
+def _answered(request: urllib.request.Request) -> Token:
     what = f"getting an access token from {request.host}"
     with connection_errors_translated(what):
         try:
             with urllib.request.urlopen(request, timeout=30) as reply:
-                return str(json.load(reply)["access_token"])
+                answer = json.load(reply)
+                # Azure writes the number as a text.
+                seconds = float(answer.get("expires_in") or math.inf)
+                return Token(str(answer["access_token"]), seconds)
         except urllib.error.HTTPError as error:
             raise StorageDeniedError(
                 f"{what} failed: HTTP {error.code}; check the credentials. Nothing was done."
             ) from error
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StorageDeniedError(f"{what} failed: it gave none. Nothing was done.") from error

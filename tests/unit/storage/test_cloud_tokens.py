@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -16,7 +16,13 @@ import pytest
 
 from lakesweep.errors import StorageDeniedError
 from lakesweep.storage import StorageOptions
-from lakesweep.storage.cloud_tokens import KeptToken, azure_token, google_token, rsa_signature
+from lakesweep.storage.cloud_tokens import (
+    KeptToken,
+    Token,
+    azure_token,
+    google_token,
+    rsa_signature,
+)
 
 # Primes of Mersenne's: a key that nobody could take for a real one.
 P, Q, E = 2**521 - 1, 2**607 - 1, 65537
@@ -47,7 +53,9 @@ def is_signed(data: bytes, signature: bytes) -> bool:
 
 
 @contextmanager
-def tokens(status: int = 200) -> Iterator[tuple[str, list[dict[str, str]]]]:
+def tokens(
+    status: int = 200, more: Mapping[str, object] | None = None
+) -> Iterator[tuple[str, list[dict[str, str]]]]:
     """A server on loopback that gives tokens: its address, and the forms that came."""
     came: list[dict[str, str]] = []
 
@@ -55,7 +63,7 @@ def tokens(status: int = 200) -> Iterator[tuple[str, list[dict[str, str]]]]:
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers.get("content-length") or 0)).decode())
             came.append({"path": self.path, **{name: value[0] for name, value in form.items()}})
-            content = json.dumps({"access_token": f"token-{len(came)}"}).encode()
+            content = json.dumps({"access_token": f"token-{len(came)}", **(more or {})}).encode()
             self.send_response(status)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
@@ -90,8 +98,9 @@ def test_a_service_account_signs_what_it_says(tmp_path: Path) -> None:
         file = tmp_path / "key.json"
         file.write_text(json.dumps(key))
         given = StorageOptions(gcs_service_account_key=json.dumps(key))
-        assert google_token(given) == "token-1"
-        assert google_token(StorageOptions(gcs_service_account_key_file=str(file))) == "token-2"
+        assert google_token(given).text == "token-1"
+        by_file = StorageOptions(gcs_service_account_key_file=str(file))
+        assert google_token(by_file).text == "token-2"
     text, _, signature = came[0]["assertion"].rpartition(".")
     assert is_signed(text.encode(), base64.urlsafe_b64decode(signature + "=="))
     claims = json.loads(base64.urlsafe_b64decode(text.split(".")[1] + "=="))
@@ -103,7 +112,8 @@ def test_a_users_login_is_refreshed() -> None:
     """As `gcloud auth application-default login` leaves it."""
     with tokens() as (url, came):
         login = {"client_id": "c", "client_secret": "s", "refresh_token": "r", "token_uri": url}
-        assert google_token(StorageOptions(gcs_service_account_key=json.dumps(login))) == "token-1"
+        given = StorageOptions(gcs_service_account_key=json.dumps(login))
+        assert google_token(given).text == "token-1"
     assert came[0]["refresh_token"] == "r"
 
 
@@ -114,7 +124,7 @@ def test_a_machine_of_googles_has_a_token_of_its_own(
     monkeypatch.setenv("HOME", str(tmp_path))
     with tokens() as (url, came):
         monkeypatch.setenv("GCE_METADATA_HOST", url.removeprefix("http://"))
-        assert google_token(StorageOptions()) == "token-1"
+        assert google_token(StorageOptions()).text == "token-1"
     assert came[0]["path"].endswith("service-accounts/default/token")
 
 
@@ -127,9 +137,10 @@ def test_an_application_of_azures_has_a_secret_or_a_federated_token(
     known = {"azure_tenant_id": "tenant", "azure_client_id": "app"}
     with tokens() as (url, came):
         monkeypatch.setenv("AZURE_AUTHORITY_HOST", url)
-        assert azure_token(StorageOptions(**known, azure_client_secret="s")) == "token-1"
+        assert azure_token(StorageOptions(**known, azure_client_secret="s")).text == "token-1"
         assert (
-            azure_token(StorageOptions(**known, azure_federated_token_file=str(file))) == "token-2"
+            azure_token(StorageOptions(**known, azure_federated_token_file=str(file))).text
+            == "token-2"
         )
     assert came[0]["path"] == "/tenant/oauth2/v2.0/token"
     assert came[0]["client_secret"] == "s"
@@ -141,7 +152,7 @@ def test_a_machine_of_azures_has_an_identity_of_its_own(monkeypatch: pytest.Monk
     with tokens() as (url, came):
         monkeypatch.setenv("IDENTITY_ENDPOINT", f"{url}/identity")
         monkeypatch.setenv("IDENTITY_HEADER", "proof")
-        assert azure_token(StorageOptions(azure_client_id="mine")) == "token-1"
+        assert azure_token(StorageOptions(azure_client_id="mine")).text == "token-1"
     where, _, query = came[0]["path"].partition("?")
     asked = {name: values[0] for name, values in parse_qs(query).items()}
     assert where == "/identity"
@@ -161,8 +172,22 @@ def test_a_token_is_kept_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     """And asked for again before it ends."""
     now = [1000.0]
     monkeypatch.setattr("lakesweep.storage.cloud_tokens.time.monotonic", lambda: now[0])
-    given = iter(["one", "two"])
+    given = iter([Token("one"), Token("two", 400.0), Token("three", 3600.0)])
     token = KeptToken(lambda: next(given))
     assert [token(), token()] == ["one", "one"]
     now[0] += 1201
     assert token() == "two"
+    now[0] += 339
+    assert token() == "two"
+    now[0] += 2  # in its last minute
+    assert [token(), token()] == ["three", "three"]
+
+
+def test_a_token_that_is_already_old_tells_how_long_it_lives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A machine of Google's gives the token that it has, with what is left of its hour."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with tokens(more={"expires_in": 310}) as (url, _):
+        monkeypatch.setenv("GCE_METADATA_HOST", url.removeprefix("http://"))
+        assert google_token(StorageOptions()) == Token("token-1", 310.0)

@@ -70,9 +70,9 @@ def test_a_role_is_taken_on_with_the_own_key(monkeypatch: pytest.MonkeyPatch) ->
     with listening(200, _ROLE.format(ends=ends)) as (address, came):
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", address)
         client = S3Client("lake", role_options())
-        frozen = client.credentials().get_frozen_credentials()
-        again = client.obstore_credentials()
-    assert (frozen.access_key, frozen.secret_key, frozen.token) == (
+        key = client.credentials.signing_key()
+        again = client.credentials.for_obstore()
+    assert (key.access_key, key.secret_key, key.token) == (
         "ASIAROLE",
         "role-secret",
         "role-token",
@@ -94,7 +94,7 @@ def test_a_role_that_is_denied_is_an_error_and_the_own_key_is_not_used(
     with listening(403, denied) as (address, _):
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", address)
         with pytest.raises(LakesweepError, match="taking on the role"):
-            S3Client("lake", role_options()).credentials()
+            S3Client("lake", role_options()).credentials.signing_key()
 
 
 def test_a_google_token_is_sent_as_it_is() -> None:

@@ -14,6 +14,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError, StorageError, UnsupportedStoreError
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.storage.cloud import CloudBackend
+from lakesweep.storage.cloud_tokens import Token
 from lakesweep.storage.own_pages import read_azure_page
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -181,9 +182,9 @@ def test_pages_are_asked_for_with_a_token_where_there_is_no_key(
     """One token serves all pages."""
     asked: list[StorageOptions] = []
 
-    def token(options: StorageOptions) -> str:
+    def token(options: StorageOptions) -> Token:
         asked.append(options)
-        return "token"
+        return Token("token")
 
     monkeypatch.setattr("lakesweep.storage.azure.azure_token", token)
     monkeypatch.setattr("lakesweep.storage.gcs.google_token", token)

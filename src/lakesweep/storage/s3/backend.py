@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def _clients(bucket: str, options: StorageOptions) -> Clients:
     client = s3_client(bucket, options)
     # Asked for here, because an error inside obstore's callback would come back as text.
-    client.credentials()
+    client.credentials.signing_key()
     address = client.address
     config: S3Config = {
         "region": address.region,
@@ -53,7 +53,7 @@ def _clients(bucket: str, options: StorageOptions) -> Clients:
             config=config,
             client_options=client_options(options, allow_http=allow_http),
             retry_config=retry_options(options, is_patient=is_patient),
-            credential_provider=client.obstore_credentials,
+            credential_provider=client.credentials.for_obstore,
         )
 
     return Clients(once=obstore_client(False), patient=obstore_client(True))

@@ -8,31 +8,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache, partial
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import botocore.session
-from botocore.credentials import (
-    AssumeRoleCredentialFetcher,
-    Credentials,
-    RefreshableCredentials,
-)
-from botocore.exceptions import BotoCoreError, ClientError
 
 from lakesweep.domain.storage_options import StorageOptions
-from lakesweep.errors import ConfigError, LakesweepError, StorageDeniedError, StorageError
+from lakesweep.errors import LakesweepError, StorageError
 from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3.address import REGION_HEADER, S3Address, s3_address
+from lakesweep.storage.s3.credentials import S3Credentials
 from lakesweep.storage.s3.http import Connections
-from lakesweep.storage.s3.sign import SigningKey, canonical_query, presigned_query, signed_headers
+from lakesweep.storage.s3.sign import canonical_query, presigned_query, signed_headers
 from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.signing import SignedUrl
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
-
-if TYPE_CHECKING:
-    from obstore.store import S3Credential
 
 NO_QUERY: Mapping[str, str] = MappingProxyType({})
 _ANY_REGION = "https://s3.amazonaws.com"
@@ -52,7 +43,7 @@ class S3Client:
         self._options = options
         self._lock = threading.Lock()
         self._session = botocore.session.Session(profile=options.s3_profile)
-        self._credentials: Any = None
+        self.credentials = S3Credentials(bucket, options)
         self._address: S3Address | None = None
         self._connections: Connections | None = None
 
@@ -84,7 +75,7 @@ class S3Client:
         with connection_errors_translated(what):
             now = datetime.now(UTC)
             signed = signed_headers(
-                self._signing_key(),
+                self.credentials.signing_key(),
                 address.region,
                 now,
                 method,
@@ -106,83 +97,17 @@ class S3Client:
         """A URL that anyone may send a request to. It ends with the credentials where they end earlier."""
         address, now = self.address, datetime.now(UTC).replace(microsecond=0)
         with connection_errors_translated(f"signing a URL of s3://{self.bucket}/{key}"):
-            signing_key = self._signing_key()
+            signing_key = self.credentials.signing_key()
         path = address.path + quote(key, safe="/~")
         seconds = int(life.total_seconds())
         text = presigned_query(
             signing_key, address.region, now, method, address.host, path, query, seconds
         )
         expires_at = now + timedelta(seconds=seconds)
-        credentials_end: datetime | None = self.obstore_credentials()["expires_at"]
+        credentials_end = self.credentials.ends_at
         if credentials_end is not None:
             expires_at = min(expires_at, credentials_end)
         return SignedUrl(f"{address.origin}{path}?{text}", expires_at)
-
-    def credentials(self) -> Any:
-        """The options' own key, else what botocore's default chain finds (environment, files, roles)."""
-        with self._lock:
-            if self._credentials is None:
-                self._credentials = self._found_credentials()
-            return self._credentials
-
-    def obstore_credentials(self) -> S3Credential:
-        """The credentials in obstore's words, and when they end."""
-        frozen = self.credentials().get_frozen_credentials()
-        expires_at = getattr(self.credentials(), "_expiry_time", None)
-        return {
-            "access_key_id": frozen.access_key,
-            "secret_access_key": frozen.secret_key,
-            "token": frozen.token,
-            "expires_at": expires_at,
-        }
-
-    def _signing_key(self) -> SigningKey:
-        frozen = self.credentials().get_frozen_credentials()
-        return SigningKey(frozen.access_key, frozen.secret_key, frozen.token)
-
-    def _found_credentials(self) -> Any:
-        own, role = self._own_credentials(), self._options.s3_assume_role_arn
-        return own if role is None else self._assumed_role(own, role)
-
-    def _assumed_role(self, own: Any, role: str) -> Any:
-        """Credentials of the role, asked for with `own` ones and renewed before they end."""
-        options = self._options
-        more = {
-            "RoleSessionName": options.s3_assume_role_session_name,
-            "ExternalId": options.s3_assume_role_external_id,
-            "DurationSeconds": options.s3_assume_role_seconds,
-        }
-        region = options.s3_region or self._session.get_config_variable("region")
-        fetcher = AssumeRoleCredentialFetcher(
-            client_creator=partial(self._session.create_client, region_name=region),
-            source_credentials=own,
-            role_arn=role,
-            extra_args={name: value for name, value in more.items() if value is not None},
-        )
-        what = f"taking on the role {role} for s3://{self.bucket}"
-        try:
-            return RefreshableCredentials.create_from_metadata(
-                fetcher.fetch_credentials(), fetcher.fetch_credentials, "assume-role"
-            )
-        except (BotoCoreError, ClientError) as error:
-            raise StorageDeniedError(
-                f"{what} failed: {error}. Nothing was touched. Let the role's trust policy name whose key is given."
-            ) from error
-
-    def _own_credentials(self) -> Any:
-        options = self._options
-        if options.s3_access_key_id and options.s3_secret_access_key:
-            return Credentials(
-                options.s3_access_key_id, options.s3_secret_access_key, options.s3_session_token
-            )
-        with connection_errors_translated(f"finding credentials for s3://{self.bucket}"):
-            found = self._session.get_credentials()
-        if found is None:
-            raise ConfigError(
-                f"no credentials for s3://{self.bucket}: none in the options, the environment, the AWS files or a "
-                "role. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; nothing was touched."
-            )
-        return found
 
     def _connected(self, address: S3Address) -> Connections:
         with self._lock:

@@ -98,6 +98,6 @@ def test_url_ends_with_its_credentials() -> None:
     whole = client.presigned_url("GET", "a b", timedelta(minutes=15))
     assert whole.url.startswith("http://s3.test/bucket/a%20b?X-Amz-Algorithm=AWS4-HMAC-SHA256&")
     soon = datetime.now(UTC) + timedelta(minutes=5)
-    client.credentials()._expiry_time = soon
+    client.credentials._found._expiry_time = soon
     assert whole.expires_at > soon
     assert client.presigned_url("GET", "a b", timedelta(minutes=15)).expires_at == soon
