@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import pickle
 import re
 import sys
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 from lakesweep.engine.process_tree import own_process_tree
 from lakesweep.engine.schemas import spark_ddl
+from lakesweep.engine.slots import SETTINGS, slots_of
 from lakesweep.engine.task_errors import (
     cells_or_errors,
     met_or_error,
@@ -46,13 +46,13 @@ class SparkEngine:
         """`on_tasks` is told now and then how many of how many tasks are done."""
         self._spark = spark
         self._on_tasks = on_tasks
-        self._slots = _parallelism(spark)
+        self._settings = {name: spark.conf.get(name, "") or "" for name in SETTINGS}
         self._has_retries = _tries_again(spark)
 
     @property
     def slots(self) -> int:
-        """How many tasks run at the same time."""
-        return self._slots
+        """How many tasks run at the same time; executors may come and go, so it is asked each time."""
+        return slots_of(self._settings, lambda: _cores_now(self._spark))
 
     @property
     def process_tree(self) -> str:
@@ -205,15 +205,6 @@ def _runs_here(spark: SparkSession) -> bool:
     return hasattr(spark, "sparkContext") and re.fullmatch(r"local(\[.*\])?", master) is not None
 
 
-def _parallelism(spark: SparkSession) -> int:
-    """Slots of the cluster, from its settings: Spark Connect has no SparkContext to ask."""
-    configured = spark.conf.get("spark.default.parallelism", "") or spark.conf.get(
-        "spark.cores.max", ""
-    )
-    if configured:
-        return max(1, int(configured))
-    local = re.fullmatch(r"local\[(\d+|\*).*\]", str(spark.conf.get("spark.master", "") or ""))
-    if local:
-        return (os.cpu_count() or 1) if local[1] == "*" else int(local[1])
-    executors = int(spark.conf.get("spark.executor.instances", "4") or 4)
-    return max(1, executors * int(spark.conf.get("spark.executor.cores", "1") or 1))
+def _cores_now(spark: SparkSession) -> int:
+    """Cores of the executors that have come; Spark Connect has no SparkContext to ask."""
+    return int(spark.sparkContext.defaultParallelism) if hasattr(spark, "sparkContext") else 0
