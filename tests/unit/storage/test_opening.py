@@ -72,7 +72,7 @@ def test_a_profile_gives_credentials_and_region(tmp_path: Path) -> None:
 
     client = S3Client("b", StorageOptions(s3_profile="lake"))
     assert client.address.region == "eu-north-1"
-    assert client.obstore_credentials()["access_key_id"] == "id"
+    assert client.credentials.for_obstore()["access_key_id"] == "id"
 
 
 def test_an_unreachable_store_is_an_error() -> None:
