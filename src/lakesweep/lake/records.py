@@ -21,10 +21,7 @@ _DEFAULT_PAGE = 100
 
 def encode_record(fields: Mapping[str, Any]) -> bytes:
     """The record as canonical JSON; times are microseconds since 1970."""
-    text = json.dumps(
-        fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain
-    )
-    return text.encode()
+    return _ENCODER.encode(fields).encode()
 
 
 def fields_of(value: DataclassInstance) -> dict[str, Any]:
@@ -41,6 +38,12 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} has no place in a record")
+
+
+# Made once: users wait for the records of what they do.
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain
+)
 
 
 def decode_record(data: bytes) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from lakesweep.lake.records import decode_record, encode_record, from_micros, to
 from lakesweep.lake.values import Repository
 
 _PREFIX = b"hard-delete/queue/"
+_END_OF_FIELDS = b"\n"  # JSON has none that is not escaped
 _FIRST_DELAY = timedelta(minutes=1)
 _LONGEST_DELAY = timedelta(days=1)
 _MOST_COUNTED = 100_000
@@ -88,13 +89,14 @@ class Queue:
         return len(rows), self._decode(repository, *rows[0]).dropped.since if rows else None
 
     def _at(self, repository: Repository, dropped: Dropped, due: datetime) -> Change:
-        told = f"{dropped.address}/{dropped.branch_id}/{dropped.path}/".encode() + dropped.value
-        name = hashlib.blake2b(told, digest_size=16).hexdigest()
+        raw = _encode(dropped)
+        name = hashlib.blake2b(raw, digest_size=16).hexdigest()
         key = _PREFIX + f"{to_micros(due):016x}/{name}".encode()
-        return Change(partition_of(repository), key, encode_record(dropped_fields(dropped)))
+        return Change(partition_of(repository), key, raw)
 
     def _decode(self, repository: Repository, key: bytes, raw: bytes) -> Queued:
-        dropped = read_dropped(decode_record(raw))
+        fields, _, value = raw.partition(_END_OF_FIELDS)
+        dropped = _dropped(decode_record(fields), value)
         if not dropped.address:
             address = staged_address(self._context, repository, dropped.value)
             dropped = replace(dropped, address=address)
@@ -106,26 +108,38 @@ def unique(changes: Iterable[Change]) -> list[Change]:
     return list({(change.partition, change.key): change for change in changes}.values())
 
 
-def dropped_fields(dropped: Dropped) -> dict[str, Any]:
-    """What a record says of a dropped address."""
+def _encode(dropped: Dropped) -> bytes:
+    """A record of the queue: its fields, and the staged value as it is, because a user waits for this."""
+    return encode_record(_fields(dropped)) + _END_OF_FIELDS + dropped.value
+
+
+def _fields(dropped: Dropped) -> dict[str, Any]:
     return {
         "address": dropped.address,
         "branch": dropped.branch_id,
         "path": dropped.path,
-        "since": dropped.since,
-        "value": base64.b64encode(dropped.value).decode(),
+        "since": to_micros(dropped.since),
         "reviews": dropped.reviews,
     }
 
 
+def dropped_fields(dropped: Dropped) -> dict[str, Any]:
+    """What a record says of a dropped address."""
+    return {**_fields(dropped), "value": base64.b64encode(dropped.value).decode()}
+
+
 def read_dropped(fields: Mapping[str, Any]) -> Dropped:
     """The dropped address of a record."""
+    return _dropped(fields, base64.b64decode(fields["value"]))
+
+
+def _dropped(fields: Mapping[str, Any], value: bytes) -> Dropped:
     return Dropped(
         fields["address"],
         fields["branch"],
         fields["path"],
         from_micros(fields["since"]),
-        base64.b64decode(fields["value"]),
+        value,
         fields["reviews"],
     )
 
