@@ -1,43 +1,37 @@
 """Negative controls: the protocol of online hard delete with one step left out or put in the wrong place.
 
 Each shows that the step is needed: the explorer finds a schedule that loses data, or one after which something stays
-for ever. A control is a set of patches, and the program that it is tried on.
+for ever. Where two steps cover the same race, the control is a pair: with both left out harm is found, with either
+alone none is.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
-from unittest.mock import patch
+from dataclasses import dataclass
 
+from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.commits.committing import Committing
-from lakesweep.lake.hard_delete import reviewer
-from lakesweep.lake.hard_delete.fence import Fence, FoundFence
-from lakesweep.lake.hard_delete.queue import Queue, unique
-from lakesweep.lake.hard_delete.references import References
-from lakesweep.lake.hard_delete.reviewer import Reviewer
 from lakesweep.lake.hard_delete.revivals import Revivals
-from lakesweep.lake.hard_delete.tombs import Tombs
-from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.staging.staging_area import Staging
-from lakesweep_testing.schedules import collection
-from lakesweep_testing.schedules.collection import sweep_planned
-from lakesweep_testing.schedules.programs import revivals
+from lakesweep_testing.schedules import left_out
+from lakesweep_testing.schedules.exploring import Count, Explorer
+from lakesweep_testing.schedules.left_out import Patches, together, unconditional
+from lakesweep_testing.schedules.program import all_programs
 
-Patches = Callable[[ExitStack], None]
+LOSS, LEAK, UNTOLD = "loss", "leak", "untold"
+_KINDS = {"loss": LOSS, "promise": LOSS, "leak": LEAK, "ledger": UNTOLD}
+_AT_RANDOM = 400
+_EVERY = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
-    """A step left out: what is wrong then, the program that shows it, and what it leads to (loss or leak)."""
+class Step:
+    """Something that goes wrong in the protocol, in words."""
 
     name: str
-    program: str
     wrong: Patches
-    leads_to: str = "loss"
 
     @contextmanager
     def put_in(self) -> Iterator[None]:
@@ -47,234 +41,256 @@ class Control:
             yield
 
 
-def _no_second_look(stack: ExitStack) -> None:
-    def delete_at_once(self: Reviewer, *args: Any) -> None:
-        real_look, self._references = self._references, _NothingFound()  # type: ignore[assignment]
-        try:
-            real(self, *args)
-        finally:
-            self._references = real_look
+@dataclass(frozen=True, slots=True)
+class Control:
+    """A step left out, the program that shows what it is for, and what it leads to; with the step that covers it."""
 
-    real = Reviewer._delete_unreferenced
-    stack.enter_context(patch.object(Reviewer, "_delete_unreferenced", delete_at_once))
+    step: Step
+    program: str
+    leads_to: str = LOSS
+    partner: Step | None = None
 
+    @property
+    def name(self) -> str:
+        """What is left out."""
+        return self.step.name if self.partner is None else f"{self.step.name}; {self.partner.name}"
 
-class _NothingFound:
-    def find(self, *_: object) -> dict[str, object]:
-        return {}
-
-
-def _second_look_before_condemning(stack: ExitStack) -> None:
-    def condemn(self: Reviewer, repository: Any, addresses: Any, now: Any) -> Any:
-        looked = self._references.find(repository, addresses)
-        mine = real_condemn(self, repository, addresses, now)
-        self._early = looked  # type: ignore[attr-defined]
-        return mine
-
-    def delete(self: Reviewer, *args: Any) -> None:
-        real_look = self._references
-        self._references = _FoundEarly(self._early)  # type: ignore[assignment, attr-defined]
-        try:
-            real_delete(self, *args)
-        finally:
-            self._references = real_look
-
-    real_condemn, real_delete = Reviewer._condemn, Reviewer._delete_unreferenced
-    stack.enter_context(patch.object(Reviewer, "_condemn", condemn))
-    stack.enter_context(patch.object(Reviewer, "_delete_unreferenced", delete))
+    @property
+    def all_wrong(self) -> Step:
+        """All that is left out, as one."""
+        patches = [step.wrong for step in (self.step, self.partner) if step is not None]
+        return Step(self.name, together(*patches))
 
 
-class _FoundEarly:
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    def find(self, *_: object) -> Any:
-        return self._found
-
-
-def _fence_not_read_again(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(reviewer, "_standing", lambda _, mine: set(mine)))
-
-
-def _lifted_without_a_look(stack: ExitStack) -> None:
-    def lift_first(self: Reviewer, repository: Any) -> int:
-        condemned = self._fence.read(repository).state.condemned
-        self._lift(repository, condemned, [])
-        return real(self, repository)
-
-    real = Reviewer.review
-    stack.enter_context(patch.object(Reviewer, "review", lift_first))
+def search(control: Control) -> Count:
+    """Look for harm with everything left out that the control names: at random, then in order, then at random again."""
+    with control.all_wrong.put_in(), Explorer(all_programs()[control.program]) as explorer:
+        count = explorer.random_schedules(_AT_RANDOM, seed=1)
+        if not count.harms:
+            count += explorer.every_schedule(_EVERY)
+        if not count.harms:
+            count += explorer.random_schedules(10 * _AT_RANDOM, seed=1, first=_AT_RANDOM)
+    return count
 
 
-def _commits_looked_at_first(stack: ExitStack) -> None:
-    def find(self: References, repository: Any, addresses: Any) -> Any:
-        commits = list(self._commits.all_with_maker(repository))
-        with patch.object(self._commits, "all_with_maker", lambda _: iter(commits)):
-            return real(self, repository, addresses)
-
-    real = References.find
-    stack.enter_context(patch.object(References, "find", find))
+def kind_of(count: Count) -> str:
+    """What the first schedule that did harm leads to; empty when none did."""
+    return _KINDS[count.found[0].harm.kind] if count.found else ""
 
 
-def _unconditional(held_by: type) -> Patches:
-    """Writes of one kind do not look whether the fence is as it was read."""
+_COPIES_UNTRACKED = Step("copies are not tracked", left_out.untracked)
+_NO_FIRST_LOOK = Step("there is no first look", left_out.no_first_look)
+_COMMITS_FIRST = Step("commits are looked at before what is staged", left_out.commits_first)
+_ASKED_EARLY = Step("the fence is asked before the commit is stored", left_out.asked_before_storing)
+_HEAD_MOVED = Step("a head is moved whatever became of the fence", unconditional(Revivals, Commits))
+_REF_MADE = unconditional(Revivals)
 
-    def wrong(stack: ExitStack) -> None:
-        def read(self: Fence, repository: Any) -> FoundFence:
-            found = real(self, repository)
-            maker = _calling_class()
-            if maker is not held_by:
-                return found
-            partition = found.held[0]
-            return replace(found, held=(partition, b"no such key", None))  # type: ignore[arg-type]
+SPARES = {
+    _COPIES_UNTRACKED: ("copy-review", "overwrite-review", "two-reviewers-and-copy"),
+    _NO_FIRST_LOOK: ("copy-review", "upload-again-review", "link-again-review", "move-review"),
+}
+"""Steps that hold references once more, or spare users a refusal, with programs in which all is safe without them."""
 
-        real = Fence.read
-        stack.enter_context(patch.object(Fence, "read", read))
-
-    return wrong
-
-
-def _calling_class() -> type | None:
-    """The class of the object that called `Fence.read`, two frames up."""
-    caller = sys._getframe(2).f_locals.get("self")
-    return None if caller is None else type(caller)
-
-
-def _commits_unasked(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(Revivals, "refuse_metarange", lambda *_: None))
-
-
-def _rules_unfenced(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(Fence, "refuse_during_sweep", lambda *_: None))
-
-
-def _queued_after_the_drop(stack: ExitStack) -> None:
-    def late(self: Staging, *args: Any) -> bool:
-        notes: list[Any] = []
-
-        def keep(*given: Any) -> list[Any]:
-            notes.extend(real_notes(self, *given))
-            return []
-
-        with patch.object(self, "_notes", keep):
-            done = real(self, *args)
-        if notes and done:
-            self._context.kv.change_all(unique(notes))
-        return done
-
-    real, real_notes = Staging._write_noting, Staging._notes
-    stack.enter_context(patch.object(Staging, "_write_noting", late))
-
-
-def _not_queued_when_held(stack: ExitStack) -> None:
-    def forget(self: Queue, repository: Any, queued: Any, _: Any) -> list[Any]:
-        return [self.done(repository, queued)]
-
-    stack.enter_context(patch.object(Queue, "later", forget))
-
-
-def _undone_to_the_same_address(stack: ExitStack) -> None:
-    def bring_back(self: Tombs, repository: Any, address: str, *args: Any) -> Any:
-        with patch.object(self._slices, "new_address", lambda: address):
-            return real(self, repository, address, *args)
-
-    real = Tombs.bring_back
-    stack.enter_context(patch.object(Tombs, "bring_back", bring_back))
-
-
-def _batch_put_up_after_the_look(stack: ExitStack) -> None:
-    real_look = collection.look
-
-    def late(planned: Any, *, is_fenced: bool) -> Any:
-        def sweep(actor: Any) -> None:
-            seen = real_look(actor)
-            with patch.object(
-                collection, "look", lambda one: seen if one is actor else real_look(one)
-            ):
-                sweep_planned(planned, is_fenced=is_fenced)(actor)
-
-        return sweep
-
-    stack.enter_context(patch.object(revivals, "sweep_planned", late))
-
-
-def _both(*patches: Patches) -> Patches:
-    def wrong(stack: ExitStack) -> None:
-        for each in patches:
-            each(stack)
-
-    return wrong
-
-
-def untracked(stack: ExitStack) -> None:
-    """Copies are not tracked: the fence alone must carry."""
-    stack.enter_context(patch.object(TrackedCopies, "track", lambda *_: None))
-
-
-FENCE_ALONE = ("copy-review", "overwrite-review", "two-reviewers-and-copy")
-"""Programs in which copies are safe by the fence alone; tracked copies hold the same references once more."""
-
-CONTROLS = (
-    Control("the second look is left out", "copy-review", _both(untracked, _no_second_look)),
+_FENCE = (
+    Control(Step("the fence has no version", left_out.no_version), "upload-again-review"),
     Control(
-        "the second look comes before the condemning",
-        "copy-review",
-        _both(untracked, _second_look_before_condemning),
-    ),
-    Control(
-        "a copy is staged whatever the fence is",
-        "copy-review",
-        _both(untracked, _unconditional(Staging)),
-    ),
-    Control(
-        "a branch is made whatever the fence is",
-        "branch-from-commit-sweep",
-        _unconditional(Revivals),
-    ),
-    Control("a tag is made whatever the fence is", "tag-sweep", _unconditional(Revivals)),
-    Control("a revert does not ask the fence", "revert-sweep", _commits_unasked),
-    Control("a cherry-pick does not ask the fence", "cherry-pick-sweep", _commits_unasked),
-    Control("a merge does not ask the fence", "merge-sweep", _commits_unasked),
-    Control("a branch is set back whatever the fence is", "reset-sweep", _unconditional(Revivals)),
-    Control("refs are restored whatever the fence is", "restore-sweep", _unconditional(Revivals)),
-    Control("rules are made longer whatever the fence is", "longer-rules-sweep", _rules_unfenced),
-    Control("the batch is put up after the look", "revert-sweep", _batch_put_up_after_the_look),
-    Control("a drop is queued after it was made", "delete-review", _queued_after_the_drop, "leak"),
-    Control(
-        "what is held for now is taken from the queue",
-        "delete-copies-review",
-        _not_queued_when_held,
-        "leak",
-    ),
-    Control(
-        "what is brought back gets its old address", "undo-review", _undone_to_the_same_address
+        Step("the fence is written over, whoever changed it", left_out.fence_written_over),
+        "upload-again-batch-review",
     ),
 )
 
-REDUNDANT = (
-    # The record of the new commit is stored before the fence is asked, and a look that comes later finds it.
-    Control("a revert is made whatever the fence is", "revert-sweep", _unconditional(Revivals)),
+_MAKERS = (
     Control(
-        "a cherry-pick is made whatever the fence is", "cherry-pick-sweep", _unconditional(Revivals)
-    ),
-    Control("a merge is made whatever the fence is", "merge-sweep", _unconditional(Revivals)),
-    Control(
-        "the fence is not read again before the delete",
-        "two-reviewers-and-copy",
-        _both(untracked, _fence_not_read_again),
+        Step("the source is read before the fence", left_out.source_before_fence),
+        "upload-again-review",
     ),
     Control(
-        "a condemnation is lifted without a look",
-        "two-reviewers-and-copy",
-        _both(untracked, _lifted_without_a_look),
+        Step("nobody asks whether an address is condemned", left_out.not_asked),
+        "upload-again-review",
     ),
     Control(
-        "commits are looked at before what is staged",
+        Step("an upload is staged again whatever became of the fence", unconditional(Staging)),
+        "upload-again-review",
+    ),
+    Control(
+        Step("the source is not read again when the fence moved", left_out.source_read_once),
+        "upload-again-review",
+    ),
+    Control(
+        Step("an upload is staged again without its object", left_out.not_looked_for),
+        "upload-again-review",
+    ),
+    Control(
+        Step("a copy is staged whatever became of the fence", unconditional(Staging)),
+        "copy-review",
+        partner=_COPIES_UNTRACKED,
+    ),
+    Control(
+        Step("a link is staged whatever became of its record", left_out.record_not_held),
+        "late-link-again-review",
+    ),
+    Control(
+        Step("a commit is stored whatever became of the fence", unconditional(Committing)),
+        "commit-delete-review",
+    ),
+    Control(
+        Step("a commit takes condemned entries along", left_out.not_asked),
+        "condemned-commit-review",
+        partner=_COMMITS_FIRST,
+    ),
+    Control(
+        Step("a metarange is committed that no commit has", left_out.metarange_not_asked),
+        "metarange-review",
+    ),
+    Control(
+        Step("a metarange is committed whatever became of the fence", unconditional(Committing)),
+        "metarange-review",
+    ),
+)
+
+_DROPPERS = (
+    Control(
+        Step("a drop is queued after it was made", left_out.queued_after_drop),
+        "delete-review",
+        LEAK,
+    ),
+    Control(
+        Step("a token is noted after it was let go", left_out.noted_after_drop),
         "reset-commit-review",
-        _commits_looked_at_first,
+        LEAK,
     ),
     Control(
-        "a commit is made whatever the fence is", "reset-commit-review", _unconditional(Committing)
+        Step("tokens go before what is in them is queued", left_out.tokens_removed_unqueued),
+        "branch-delete-review",
+        LEAK,
+    ),
+    Control(
+        Step("what is held for now is taken from the queue", left_out.not_put_off),
+        "delete-copies-review",
+        LEAK,
+    ),
+    Control(
+        Step("a commit that its maker may remove holds for ever", left_out.lost_commits_hold),
+        "reset-commit-review",
+        LEAK,
     ),
 )
-"""Steps that the explorer found no harm without, in schedules at random: others of the protocol cover the same races."""
+
+_REVIEWER = (
+    Control(Step("there is no second look", left_out.no_second_look), "upload-again-review"),
+    Control(
+        Step("the second look comes before the condemning", left_out.second_look_before_condemning),
+        "upload-again-review",
+    ),
+    Control(
+        Step("the fence is not read again before the delete", left_out.fence_not_read_again),
+        "lifted-in-mid-look",
+    ),
+    Control(
+        Step("the condemnation is not taken over before the delete", left_out.not_taken_over),
+        "lifted-in-mid-look",
+    ),
+    Control(
+        Step("a condemnation is lifted without a look", left_out.lifted_unseen),
+        "upload-again-two-reviewers",
+    ),
+    Control(
+        Step("the ledger is written after the delete", left_out.told_after_delete),
+        "delete-review",
+        UNTOLD,
+    ),
+    Control(
+        Step("what a dead reviewer condemned is left alone", left_out.left_by_the_dead),
+        "delete-review",
+        LEAK,
+    ),
+    Control(
+        Step("what the second look found stays condemned", left_out.found_not_lifted),
+        "upload-again-review",
+        LEAK,
+    ),
+    Control(
+        Step("what is brought back gets its old address", left_out.same_address_again),
+        "undo-review",
+    ),
+)
+
+_LOOK = (
+    Control(
+        Step("uploads under way are not looked at", left_out.uploads_not_looked_at),
+        "link-again-review",
+    ),
+    Control(
+        Step("uploads under way are looked at last", left_out.uploads_last),
+        "link-again-review",
+        partner=_NO_FIRST_LOOK,
+    ),
+    Control(
+        Step("uploads whose time is over are not retired", left_out.uploads_not_retired),
+        "late-link-again-review",
+    ),
+    Control(
+        Step("sealed tokens are not looked at", left_out.open_tokens_alone),
+        "condemned-commit-review",
+    ),
+    Control(
+        Step("commits are not looked at", left_out.commits_not_looked_at),
+        "condemned-commit-review",
+    ),
+    Control(
+        _COMMITS_FIRST,
+        "condemned-commit-review",
+        partner=Step("a commit is stored whatever became of the fence", unconditional(Committing)),
+    ),
+)
+
+_SWEEPS = (
+    *(
+        Control(Step(f"{what} whatever became of the fence", _REF_MADE), f"{program}-sweep")
+        for what, program in (
+            ("a branch is made", "branch-from-commit"),
+            ("a tag is made", "tag"),
+            ("a branch is set back", "reset"),
+            ("refs are restored", "restore"),
+        )
+    ),
+    *(
+        Control(Step(f"{what} does not ask the fence", left_out.not_asked), f"{program}-sweep")
+        for what, program in (
+            ("a branch", "branch-from-commit"),
+            ("a tag", "tag"),
+            ("a hard reset", "reset"),
+            ("a restore", "restore"),
+            ("a revert", "revert"),
+            ("a cherry-pick", "cherry-pick"),
+            ("a merge", "merge"),
+        )
+    ),
+    *(
+        Control(_HEAD_MOVED, f"{program}-sweep", partner=_ASKED_EARLY)
+        for program in ("revert", "cherry-pick", "merge")
+    ),
+    Control(
+        Step("rules are made longer whatever the fence is", left_out.rules_not_asked),
+        "longer-rules-sweep",
+    ),
+    Control(
+        Step("rules that a sweep overtook are not put back", left_out.rules_not_put_back),
+        "longer-rules-sweep",
+    ),
+    Control(Step("the batch is put up after the look", left_out.batch_after_look), "revert-sweep"),
+    Control(
+        Step("the batch is lifted before the deletes", left_out.batch_lifted_before_deletes),
+        "revert-sweep",
+    ),
+)
+
+CONTROLS = {
+    "the fence": _FENCE,
+    "makers of references": _MAKERS,
+    "droppers of references": _DROPPERS,
+    "the look": _LOOK,
+    "the reviewer": _REVIEWER,
+    "the fence of sweeps": _SWEEPS,
+}
+"""Every control by the part of the protocol that its step belongs to."""

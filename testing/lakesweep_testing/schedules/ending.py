@@ -39,6 +39,8 @@ def _left_by_quiet_collection(watch: Watch) -> str:
         mine = watch.ever_staged - watch.references.in_any_commit()
         if forgotten := _unreferenced(watch) & mine:
             return f"nothing refers to {min(forgotten)} any more, and no review ever takes it"
+        if condemned := world.lake.fence.state_if_any(world.repository).condemned:
+            return f"{min(condemned)} is condemned, and no review ever lifts that"
     collect_quietly(world, watch)
     forgotten = _unreferenced(watch)
     return (

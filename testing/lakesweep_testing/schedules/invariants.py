@@ -10,7 +10,12 @@ from typing import NamedTuple
 from lakesweep.domain.cutoff import is_old_enough
 from lakesweep_testing.schedules.ledger_watch import LedgerWatch
 from lakesweep_testing.schedules.references import References
-from lakesweep_testing.schedules.steps import OBJECTS, Access, is_data_delete
+from lakesweep_testing.schedules.steps import (
+    OBJECTS,
+    Access,
+    is_data_delete,
+    may_change_staged,
+)
 from lakesweep_testing.schedules.world import World
 
 LEAK = "leak"
@@ -49,7 +54,7 @@ class Watch:
     _modified: datetime | None = None
 
     def __post_init__(self) -> None:
-        self.ever_staged.update(self.references.staged())
+        self.ever_staged.update(self.references.staged_at_first)
         self.ledger = LedgerWatch(self.world)
 
     def collection_begins(self, actor: str, cutoff: datetime) -> None:
@@ -92,7 +97,7 @@ class Watch:
             self.harm = Harm("loss", wrong) if wrong else None
             return
         if access.place != OBJECTS:
-            self.harm = self._after_record()
+            self.harm = self._after_record(access)
         elif is_data_delete(access):
             if self._modified is not None and not self._exists(str(access.key)):
                 self.gone.add(str(access.key))
@@ -101,9 +106,9 @@ class Watch:
             said = self.ledger.after_write(str(access.key))
             self.harm = Harm("ledger", said) if said else None
 
-    def _after_record(self) -> Harm | None:
+    def _after_record(self, access: Access) -> Harm | None:
         references = self.references
-        staged = references.staged()
+        staged = references.staged() if may_change_staged(access) else {}
         self.ever_staged.update(staged)
         for address, why in staged.items():
             if not self._exists(address):

@@ -10,9 +10,10 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from types import SimpleNamespace
 from unittest.mock import patch
 
-from lakesweep.collector.ledger import deadline
+from lakesweep.collector.ledger import deadline, deleting
 from lakesweep.collector.ledger.deadline import Moment
 
 _EACH = 1 << 16
@@ -47,10 +48,11 @@ class CountedNames:
 
 @contextmanager
 def counted_names(names: CountedNames, clock: Callable[[], datetime]) -> Iterator[None]:
-    """Within, ids are counted and the moments of deletes are told by the scene's clock."""
+    """Within, ids are counted, and the scene's clock tells the moments of deletes and of their outcomes."""
     with (
         patch("uuid.uuid4", names.uuid4),
         patch("lakesweep.formats.xid._counter", names),
         patch.object(deadline, "this_moment", lambda: Moment(clock(), clock().timestamp())),
+        patch.object(deleting, "datetime", SimpleNamespace(now=lambda _: clock())),
     ):
         yield

@@ -35,8 +35,9 @@ class References:
         self._committed: dict[object, dict[str, str]] = {}
         self.quiet_ends: dict[int, str] = {}
         """What a later, quiet collection left to complain of, by a fingerprint of the state that it was given."""
+        self.staged_at_first = frozenset(self.staged())
         self.expired = frozenset(
-            self.in_any_commit() - self.committed().keys() - self.staged().keys()
+            self.in_any_commit() - self.committed().keys() - self.staged_at_first
         )
         """What lay in expired commits, and nowhere else, when the schedule began."""
 

@@ -7,7 +7,7 @@ lake does with them, and in which order, is untouched.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from unittest.mock import patch
@@ -16,19 +16,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakesweep.collector.ledger import deleting
 from lakesweep.domain.commits import MetaRangeId
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
 from lakesweep.formats.range_writer import RangeWriter, WrittenRange
 from lakesweep.formats.ranges import open_range
 from lakesweep.formats.sstable import Records
-from lakesweep.lake.collection import uncommitted_list
+from lakesweep.formats.tables import read_mark
+from lakesweep.lake.collection import staged_scan, uncommitted_list
 from lakesweep.lake.collection.staged_scan import scan_staged_values
 from lakesweep.lake.collection.uncommitted_file import UncommittedFile
 from lakesweep.lake.commits import commit_records, committed, metarange_writer
+from lakesweep.lake.hard_delete import references
 from lakesweep.lake.kv.interface import Row
 
 _MOST = 20_000
-# One row on each page: a collection that passes a staging area can be overtaken between any two entries.
+# One row on each page: a collection or a review that passes a staging area can be overtaken between any two entries.
 _PAGE_ROWS = 1
 
 
@@ -43,9 +46,14 @@ def remembered_files() -> Iterator[None]:
             (committed, "read_metarange", lru_cache(_MOST)(read_metarange)),
             (committed, "open_range", lru_cache(_MOST)(open_range)),
             (commit_records, "_decode", lru_cache(_MOST)(commit_records._decode)),
+            (deleting, "read_mark", lru_cache(_MOST)(read_mark)),
             (uncommitted_list, "UncommittedFile", _File),
             (uncommitted_list, "scan_staged_values", _scan_staged_values),
             (uncommitted_list, "_SCAN_ROWS", _PAGE_ROWS),
+            (staged_scan, "scan_staged_values", _scan_staged_values),
+            (staged_scan, "common_addresses", _common_addresses),
+            (staged_scan, "_SCAN_ROWS", _PAGE_ROWS),
+            (references, "common_addresses", _common_addresses),
         ):
             stack.enter_context(patch.object(module, name, quick))
         yield
@@ -110,6 +118,11 @@ def _scan_once(values: tuple[bytes, ...]) -> _Scanned:
 
 def _scan_staged_values(values: Sequence[bytes]) -> _Scanned:
     return _scan_once(tuple(values))
+
+
+def _common_addresses(addresses: list[str] | pa.StringArray, wanted: Collection[str]) -> list[str]:
+    plain = addresses if isinstance(addresses, list) else addresses.to_pylist()
+    return [address for address in plain if address in wanted]
 
 
 class _File(UncommittedFile):

@@ -59,6 +59,16 @@ def are_dependent(left: Access, right: Access) -> bool:
     return any(_clash(a, b) for a in left.touches() for b in right.touches())
 
 
+def may_change_staged(access: Access) -> bool:
+    """Whether the step may change which entries are staged: it writes to a staging token, or to a branch's record."""
+    return any(
+        touch.is_write
+        and isinstance(touch.key, bytes)
+        and (":" in touch.place or touch.key.startswith(b"branches/"))
+        for touch in access.touches()
+    )
+
+
 def is_data_delete(access: Access) -> bool:
     """Whether the step deletes an object of users."""
     return (

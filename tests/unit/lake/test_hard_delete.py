@@ -381,6 +381,32 @@ def test_a_look_outside_its_condemnation_proves_nothing(
     assert _is_there(repo, address)
 
 
+def test_nobody_lifts_what_a_review_has_taken_over(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another reviewer found a reference before it vanished, and lifts when this one is about to delete."""
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    other = repo.server().reviewer
+    seen: list[object] = []
+
+    def read_fence() -> None:
+        seen.append(repo.lake.fence.read(repo.record).state.condemned)
+
+    _Second(repo, monkeypatch).before_look(2, read_fence)
+    real = ObjectStore.delete_many
+
+    def lift_and_delete(store: ObjectStore, keys: list[str], **how: object) -> object:
+        other._lift(repo.record, seen[0], [])  # type: ignore[arg-type]
+        assert _condemned(repo) == {address}
+        return real(store, keys, **how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ObjectStore, "delete_many", lift_and_delete)
+    _review(repo)
+    assert not _is_there(repo, address)
+    assert not _condemned(repo)
+
+
 def test_a_review_goes_on_where_another_died(
     repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

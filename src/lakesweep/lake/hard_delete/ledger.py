@@ -35,16 +35,15 @@ class DeleteLedger:
     def __init__(self, context: LakeContext) -> None:
         self._context = context
 
-    def begin(self, repository: Repository, going: Collection[Dropped], now: datetime) -> bytes:
-        """Record, before the first delete, what is about to be deleted; the record's key."""
+    def begin(self, repository: Repository, going: Collection[Dropped], now: datetime) -> Change:
+        """The record of what is about to be deleted, to be made before the first delete."""
         key = _PREFIX + new_xid(now).encode()
         rows = [LedgerRow(dropped, now, "deleting") for dropped in going]
-        self._context.kv.set(partition_of(repository), key, _encode(rows))
-        return key
-
-    def end(self, repository: Repository, key: bytes, rows: list[LedgerRow]) -> Change:
-        """The record with the outcomes."""
         return Change(partition_of(repository), key, _encode(rows))
+
+    def end(self, told: Change, rows: list[LedgerRow]) -> Change:
+        """The record that was begun, with the outcomes."""
+        return told._replace(value=_encode(rows))
 
     def rows(
         self, repository: Repository, addresses: Collection[str] | None = None

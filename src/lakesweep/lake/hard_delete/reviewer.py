@@ -3,14 +3,16 @@
 1. It looks whether anything refers to them. This spares users a refusal, and is no proof.
 2. It *condemns* the others in the fence. From here on nobody can make a reference to them.
 3. It looks again. References only vanish now, so a look that finds none proves that none is left.
-4. It reads the fence again. Where its condemnation does not stand any more, the look proves nothing.
-5. It records what goes, keeps copies if asked to, deletes, and records what became of each.
+4. It takes the condemnation over, by compare-and-set, and records in the same transaction what goes. Where another one
+   stands by now, or none, the look proves nothing. From here on nobody else lifts it who looked before.
+5. It keeps copies if asked to, deletes, and records what became of each.
 6. It lifts the condemnation: of what is gone, and of what the second look found. What the store would not delete stays
    condemned, and is tried again.
 
 A reviewer goes on with condemnations that it finds, whoever made them. If two do so, both are right: where step 4 finds
-a condemnation standing, the whole look lay within it, so no other look can find a reference either, and nobody lifts it
-before the bytes are gone. The lease is there only to spare work.
+a condemnation standing, the whole look lay within it, so no later look finds a reference; and a look that found one
+before can't lift what was taken over since. So nobody lifts it before the bytes are gone. An upload that a reset threw away
+needs that: it stages its object again by the bytes alone. The lease is there only to spare work.
 """
 
 from __future__ import annotations
@@ -163,31 +165,58 @@ class Reviewer:
     ) -> None:
         """Steps 3 to 6, with the condemnations that stood when the look began."""
         held = self._references.find(repository, mine)
-        standing = _standing(self._fence.read(repository), mine)
-        now = self._context.now()
         by_address = self._by_address(repository, mine, queued)
-        going = {
-            # Of one that has no record any more, nothing is known but its address.
-            address: by_address[address][0].dropped
-            if address in by_address
-            else Dropped(address, "", "", mine[address].since)
-            for address in sorted(standing - held.keys())
-        }
+        if held:
+            revived = {address: mine[address] for address in held}
+            standing = _standing(self._fence.read(repository), revived)
+            self._put_off(repository, {name: mine[name] for name in standing}, by_address)
+        unreferenced = {name: one for name, one in mine.items() if name not in held}
+        self._delete_taken_over(repository, unreferenced, by_address)
+
+    def _put_off(
+        self,
+        repository: Repository,
+        revived: Mapping[str, Condemnation],
+        by_address: Mapping[str, list[Queued]],
+    ) -> None:
+        """Lift the condemnations of what the look found; it is looked at again later."""
+        now = self._context.now()
         changes: list[Change] = []
-        gone: set[str] = set()
-        if going:
-            key = self._ledger.begin(repository, going.values(), now)
-            rows = self._delete(repository, going, now)
-            gone = {row.dropped.address for row in rows if row.outcome in _GONE}
-            changes.append(self._ledger.end(repository, key, rows))
-        for address in gone:
-            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
-        revived = standing & held.keys()
         for address in revived:
             for one in by_address.get(address, ()):
                 changes += self._queue.later(repository, one, now)
         self.counts.kept += len(revived)
-        self._lift(repository, {address: mine[address] for address in gone | revived}, changes)
+        self._lift(repository, revived, changes)
+
+    def _delete_taken_over(
+        self,
+        repository: Repository,
+        unreferenced: Mapping[str, Condemnation],
+        by_address: Mapping[str, list[Queued]],
+    ) -> None:
+        """Steps 4 to 6 for what the look did not find."""
+        now = self._context.now()
+        known = {address: found[0].dropped for address, found in by_address.items()}
+        while True:
+            found = self._fence.read(repository)
+            mine = _taken_over(found, unreferenced)
+            if not mine:
+                return
+            # Of one that has no record any more, nothing is known but its address.
+            going = {
+                address: known.get(address) or Dropped(address, "", "", one.since)
+                for address, one in mine.items()
+            }
+            told = self._ledger.begin(repository, going.values(), now)
+            state = replace(found.state, condemned={**found.state.condemned, **mine})
+            if self._context.kv.change_all([told, self._fence.change(found, state)]):
+                break
+        rows = self._delete(repository, going, now)
+        gone = {row.dropped.address for row in rows if row.outcome in _GONE}
+        changes = [self._ledger.end(told, rows)]
+        for address in gone:
+            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
+        self._lift(repository, {address: mine[address] for address in gone}, changes)
 
     def _by_address(
         self, repository: Repository, mine: Collection[str], queued: Iterable[Queued]
@@ -269,3 +298,11 @@ def _standing(found: FoundFence, mine: Mapping[str, Condemnation]) -> set[str]:
     """The addresses whose condemnation is the very one that was there when the look began."""
     condemned = found.state.condemned
     return {address for address, one in mine.items() if condemned.get(address) == one}
+
+
+def _taken_over(found: FoundFence, seen: Mapping[str, Condemnation]) -> dict[str, Condemnation]:
+    """Of what stands as it was seen, the condemnations under another id: nobody who saw the old one lifts them."""
+    new_id = uuid.uuid4().hex
+    return {
+        address: replace(seen[address], id=new_id) for address in sorted(_standing(found, seen))
+    }

@@ -11,6 +11,7 @@ from lakesweep_testing.schedules import exploring
 from lakesweep_testing.schedules.exploring import Explorer, parse_choices
 from lakesweep_testing.schedules.program import Program, all_programs
 from lakesweep_testing.schedules.running import Act, Actor, Choice, Run
+from lakesweep_testing.schedules.steps import CLOCK, Access, Touch, may_change_staged
 from lakesweep_testing.schedules.story import tell
 from lakesweep_testing.schedules.taken_along import TakenAlong
 from lakesweep_testing.schedules.world import World
@@ -96,3 +97,37 @@ def test_a_story_can_be_run_again() -> None:
     assert "mover      stages at 'b' on main" in tell(found)
     assert "collector  deletes the object “old”" in tell(found)
     assert tell(seeded) == tell(at_random)
+
+
+def test_a_look_can_be_overtaken_between_two_entries() -> None:
+    """A review reads each staged entry in a step of its own."""
+    with Explorer(all_programs()["delete-review"]) as explorer, explorer._counted():
+        with explorer._new_run() as run:
+            while run.waiting:
+                run.take(Choice(min(run.waiting)))  # the deleter first
+        pages = [
+            step.access
+            for step in run.taken
+            if step.access.verb == "page" and ":" in step.access.place
+        ]
+    # Two looks at one token with two rows, and what comes after the last.
+    assert len(pages) == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "is_staged"),
+    [
+        ("repo-main:token", b"m", True),
+        ("repo-1", b"branches/main", True),
+        ("repo-1", b"fence", False),
+        (CLOCK, "{'days': 1}", False),
+    ],
+)
+def test_steps_that_change_what_is_staged(place: str, key: bytes | str, is_staged: bool) -> None:
+    """Writes to tokens and branch records, also as further keys of one transaction; nothing else."""
+    access = Access("set", place, key, is_write=True)
+    assert may_change_staged(access) == is_staged
+    if isinstance(key, bytes):
+        also = (Touch(place, key, is_write=True),)
+        assert may_change_staged(access._replace(place="x", key=b"", also=also)) == is_staged
+        assert not may_change_staged(access._replace(is_write=False))
