@@ -93,7 +93,7 @@ def looked_then_staged(world: World) -> tuple[Row, list[Queued]]:
 
 
 def condemned_while_staged(world: World) -> tuple[Row, list[Queued]]:
-    """The same reviewer has condemned the object, and died before its second look."""
+    """A reviewer found no reference, the upload staged its object again, and the reviewer condemned it and died."""
     row, queued = looked_then_staged(world)
     _condemn(world.lake.reviewer, world.repository, queued)
     return row, queued
@@ -142,7 +142,7 @@ def upload_again_beside_two_reviewers(world: World) -> dict[str, Act]:
 
 @program("upload-again-batch-review", hard_delete=True)
 def upload_again_beside_batch_and_review(world: World) -> dict[str, Act]:
-    """The same beside a sweep that puts up its batch in the fence, and lifts it; the reviewer is about to condemn."""
+    """An upload is staged again beside a sweep that changes the fence, and a reviewer that is about to condemn."""
     row = thrown_away_upload(world)
     world.lake.reviewer._dropped_entries.queue_all(world.repository)
     queued = world.lake.delete_queue.due(world.repository, world.now, _MANY)
@@ -238,7 +238,7 @@ def link_again_beside_review(world: World) -> dict[str, Act]:
 
 @program("late-link-again-review", hard_delete=True)
 def late_link_again_beside_review(world: World) -> dict[str, Act]:
-    """The same after the time of the link's address is over."""
+    """A link that a reset threw away is staged again, after its address's time is over, beside a review."""
     link_again = _thrown_away_link(world)
     world.pass_time(days=2)
     return {"linker": link_again, "reviewer": review}
