@@ -304,17 +304,28 @@ class ScenarioServer:
         """Entries in path order: what is committed, and on the branch itself what is staged over and after it."""
         history, amount = self.state.history, _amount(request)
         after = request.query.get("after", "")
-        every = range(len(history.state(branch)) * ENTRIES_PER_RANGE)
+        state = history.state(branch)
+        every = range(len(state) * ENTRIES_PER_RANGE)
 
         def place(number: int) -> tuple[int, int]:
             at, row = divmod(number, ENTRIES_PER_RANGE)
             return history.slot_at(branch, at), row
 
         first = bisect_right(every, after, key=lambda number: path_of(*place(number)))
-        page = [place(number) for number in every[first : first + amount]]
-        paths = [path_of(*one) for one in page]
-        ranks = [self._committed(branch, *one, is_head=is_head) for one in page]
-        has_more = first + len(page) < len(every)
+        page = every[first : first + amount]
+        places = [place(number) for number in page]
+        paths = [path_of(*one) for one in places]
+        bases = self.scenario.objects.head_slots
+        ranges = range(page.start // ENTRIES_PER_RANGE, -(-page.stop // ENTRIES_PER_RANGE))
+        held = [history.ranks(int(state[at]), bases) for at in ranges]
+        begin = page.start % ENTRIES_PER_RANGE
+        ranks = np.concatenate([*held, np.empty(0, np.int64)])[begin : begin + len(page)].tolist()
+        if not is_head:
+            staged_over = self._served.reuploads
+            ranks = [
+                staged_over.get((branch, *one), r) for one, r in zip(places, ranks, strict=True)
+            ]
+        has_more = page.stop < len(every)
         staged = self.state.staged.get(branch)
         if not is_head and staged is not None and not has_more:
             begin = bisect_right(staged, after, key=staged_path)
@@ -326,17 +337,22 @@ class ScenarioServer:
 
     def _entries(self, paths: list[str], ranks: Indexes) -> list[dict[str, object]]:
         objects = self.scenario.objects
-        sizes = objects.sizes(ranks).tolist() if paths else []
+        addresses = [bytes(row).decode() for row in objects.addresses(ranks)]
+        checksums = [f"{rank:032x}" for rank in ranks.tolist()]
+        small = np.flatnonzero(objects.is_small(ranks))
+        for at, text in zip(small.tolist(), objects.small_checksums(ranks[small]), strict=True):
+            checksums[at] = text
+        columns = zip(paths, addresses, checksums, objects.sizes(ranks).tolist(), strict=True)
         return [
             {
                 "path": path,
                 "path_type": "object",
-                "physical_address": f"{NAMESPACE}/{objects.address(rank)}",
-                "checksum": objects.checksum(rank),
+                "physical_address": f"{NAMESPACE}/{address}",
+                "checksum": checksum,
                 "mtime": 1_704_067_200,
                 "size_bytes": size,
             }
-            for path, rank, size in zip(paths, ranks.tolist(), sizes, strict=True)
+            for path, address, checksum, size in columns
         ]
 
     def _write(self, key: str, data: bytes) -> None:
