@@ -36,11 +36,14 @@ class Forgetful:
         self._forgotten = forgotten
         self.asked: Counter[str] = Counter()
         self.looked_up: set[str] = set()
+        self.longest_page = 0  # entries in one answer of a listing
 
     def __call__(self, request: httpx.Request, send: Send) -> httpx.Response:
         response = send(request)
         route = route_of(request)
         self.asked[route.rsplit("/", 1)[-1]] += 1
+        if route.endswith("/ls"):
+            self.longest_page = max(self.longest_page, len(response.json()["results"]))
         if route.endswith("/stat"):
             self.looked_up.add(request.url.params["path"])
         if route == "POST gc/prepare_uncommited":
@@ -121,6 +124,24 @@ def test_orphans_with_other_bytes_than_any_entry_cost_no_request(
     server = Forgetful(scene, set())
     run_gc(scene.context(transport=as_a_real_server(server)), UNCOMMITTED, SweepRequest())
     assert server.looked_up & committed
+
+
+def test_a_short_stretch_of_paths_is_asked_for_in_a_short_page(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two neighbours are looked up on every branch that has their range, so a whole page each time would be dear."""
+    scene = make_scene()
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    for number in range(3 * FILES):
+        scene.upload("main", f"zz/{number:04d}", f"text {number:04d}")
+    scene.user.commit("main")
+    again = {scene.upload("main", f"zz/{n:04d}", f"text {n:04d}") for n in (10, 12)}
+    scene.user.set_rules(365)
+    scene.lake.clock.advance(timedelta(days=2))
+    server = Forgetful(scene, again)
+    run_gc(scene.context(transport=as_a_real_server(server)), CLEAN, SweepRequest())
+    assert again <= scene.present_keys()
+    assert 0 < server.longest_page <= FILES
 
 
 @pytest.mark.parametrize("e_tag", ["5" * 32, "mine-2"])

@@ -246,11 +246,12 @@ class LakeFSClient(EmbeddedLakeCalls):
         prefix: str = "",
         after: str = "",
         limit: int | None = None,
+        page: int = _PAGE,
     ) -> Iterator[ObjectStatsWire]:
-        """Entries in path order, after `after` (exclusive), at most `limit`."""
+        """Entries in path order, after `after` (exclusive), at most `limit`, so many with each request."""
         operation = f"listing {ref} of {repository}"
         route = ["repositories", repository, "refs", ref, "objects", "ls"]
-        amount = _PAGE if limit is None else min(limit, _PAGE)
+        amount = page if limit is None else min(limit, page)
         params: Params = {"prefix": prefix, "user_metadata": False, "amount": amount}
         entries = self._items(operation, PageWire[ObjectStatsWire], route, params, after=after)
         return islice(entries, limit)

@@ -54,6 +54,7 @@ from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 logger = logging.getLogger(__name__)
 
 _IN_FLIGHT = 16
+_SHORTEST_PAGE = 50
 _MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
 # Entries that are read to see that e_tags are sums: in all, but so many of each range.
@@ -190,7 +191,9 @@ class _LookUps:
         yield [first] if first is not None else []
         if span.last == span.first:
             return
-        listed = client.list_objects(name, span.branch, after=span.first)
+        # With room for what is staged in between. A server takes as long as the entries it answers with.
+        page = min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
+        listed = client.list_objects(name, span.branch, after=span.first, page=page)
         try:
             yield from chunked(_up_to(span, listed), PAGE)
         except CatalogNotFoundError:
