@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -93,6 +96,48 @@ def test_workers_killed_half_way_change_neither_the_mark_nor_the_sweep(
     assert all(file.exists() for file in repository.live)
     again = lake.gc(repository.name, MarkRequest(flow=Flow.CLEAN))
     assert again.objects["garbage"] == 0
+
+
+def inventory_of(repository: Repository, folder: Path) -> str:
+    """The repository's files in three Parquet files, written at the lake's time."""
+    lake = repository.lake
+    files = sorted(f for f in (lake.folder / repository.name).rglob("*") if f.is_file())
+    folder.mkdir()
+    for number in range(3):
+        some = files[number::3]
+        times = [datetime.fromtimestamp(file.stat().st_mtime, UTC) for file in some]
+        rows = {
+            "key": [str(file).lstrip("/") for file in some],
+            "size": [file.stat().st_size for file in some],
+            "last_modified": pa.array(times, pa.timestamp("us", "UTC")),
+        }
+        pq.write_table(pa.table(rows), folder / f"{number}.parquet")
+        seconds = lake.clock.now.timestamp()
+        os.utime(folder / f"{number}.parquet", (seconds, seconds))
+    return folder.as_uri()
+
+
+def test_workers_killed_half_way_change_no_mark_by_an_inventory(
+    spark: SparkSession, lake: EmbeddedLake, tmp_path: Path
+) -> None:
+    """A file that is read twice counts once, and so does an object that is looked up twice."""
+    repository = Repository(lake, "inventory")
+    uri = inventory_of(repository, tmp_path / "inventory")
+    gone, rewritten = sorted(repository.garbage)[:2]
+    gone.unlink()
+    rewritten.write_bytes(b"another object")
+    request = MarkRequest(inventory=uri)
+    proof = lake.mark(repository.name, request)
+    deaths = tmp_path / "deaths"
+    deaths.mkdir()
+    engine = KillingEngine(SparkEngine(spark), deaths)
+    marked = lake.mark(repository.name, request, engine=engine)
+    assert engine.deaths >= 5, "files, both sides of the judgement, the judgement, and look-ups"
+    assert (marked.objects, marked.bytes) == (proof.objects, proof.bytes)
+    assert {**marked.inventory} == {**proof.inventory}
+    assert (marked.objects["vanished"], marked.objects["rewritten"]) == (1, 1)
+    assert repository.marked(marked.mark_id) == repository.marked(proof.mark_id)
+    assert len(repository.marked(marked.mark_id)) == 2 * EACH - 2
 
 
 def test_damaged_range_on_a_worker_is_told_with_its_name_and_kind(
