@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakesweep.collector.lakefs.request import Flow
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord
 from lakesweep.report.text import run_text
 from lakesweep_testing.inventories import FORMATS, Row, by, rows_of, taken
@@ -34,6 +34,16 @@ def test_an_inventory_finds_what_a_listing_finds(scene: Scene, kind: str) -> Non
     named = [{why: set(names) for why, names in r.protected.items()} for r in (found, listed)]
     assert named[0] == named[1]
     assert found.oldest_garbage is not None
+
+
+def test_uncommitted_data_alone_is_found_as_by_a_listing(scene: Scene) -> None:
+    """What has expired is left alone."""
+    uncommitted = by(None, what=What.UNCOMMITTED, flow=Flow.CLEAN)
+    listed = scene.mark(uncommitted)
+    found = scene.mark(replace(uncommitted, inventory=taken(scene).uri))
+    assert scene.marked(found.mark_id) == scene.marked(listed.mark_id) != set()
+    assert account(found) == account(listed)
+    assert found.objects["expired"] == 0
 
 
 @pytest.mark.parametrize("kind", FORMATS)
