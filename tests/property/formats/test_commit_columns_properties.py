@@ -6,13 +6,14 @@ import random
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesweep.domain.commits import Commit
 from lakesweep.errors import FormatError
 from lakesweep.formats.commit_columns import CommitColumns
-from lakesweep.formats.proto import int_field, text_field
+from lakesweep.formats.proto import bytes_field, int_field, text_field
 from lakesweep.formats.ranges import open_range
 from lakesweep.formats.refs_dump import (
     RefsDump,
@@ -119,4 +120,32 @@ def test_both_readers_agree_about_spoiled_commits(seed: int) -> None:
         )
         spoiled[place] = draw.choice([0, 1, 8, 0x7F, 0x80, 0xC3, 0xED, 0xFF])
     records = Records.from_pairs([(key, bytes(spoiled))])
+    assert quick(records) == plain(records)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\xed\xa0\x80",  # half of a surrogate pair
+        b"\xc0\x80",  # longer than it need be
+        b"\xe0\x9f\xbf",
+        b"\xf0\x8f\xbf\xbf",
+        b"\xf4\x90\x80\x80",  # beyond all letters
+        b"\xf5\x80\x80\x80",
+        b"\x80",
+        b"\xc3",
+        b"\xc3(",
+        b"\xe2\x82",
+        b"\xe2(\x82",
+        b"\xf0\x9f\x92(",
+    ],
+)
+@pytest.mark.parametrize("field", [2, 3, 6])
+def test_what_is_no_text_is_refused_by_both(raw: bytes, field: int) -> None:
+    """In the committer, the message and the metadata, though none of them is kept."""
+    value = bytes_field(1, b"k") + bytes_field(2, raw) if field == 6 else raw
+    record = join_value(b"a" * 64, text_field(1, "a" * 64) + bytes_field(field, value))
+    records = Records.from_pairs([(b"a" * 64, record)])
+    assert CommitColumns.of_records(records) is None
+    assert "not UTF-8" in str(quick(records))
     assert quick(records) == plain(records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -102,3 +102,14 @@ def test_a_merged_parent_that_is_missing_is_refused() -> None:
     history = History.of([commit("a"), commit("b", "a", "lost")])
     with pytest.raises(UnsafeToSweepError, match="commit b names a parent lost"):
         find_retained(history, [], None, AT)
+
+
+@pytest.mark.parametrize(("hours", "is_kept"), [(1, True), (0, False), (-1, False)])
+def test_what_a_branch_left_stays_for_its_days(hours: int, is_kept: bool) -> None:
+    """Counted from when it was left, strictly; the commit itself is far older."""
+    now = AT + timedelta(days=100)
+    left = HeadMove(
+        BranchId("gone"), CommitId("a"), now - timedelta(days=7) + timedelta(hours=hours)
+    )
+    found = find_retained(History.of([commit("a")]), [], RetentionRules(7), now, [left])
+    assert found.tolist() == [is_kept]
