@@ -11,7 +11,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full docs site wheel clean
+.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full docs site wheel packed-env clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,10 @@ site: setup  ## the documentation as a site in build/site
 wheel: setup  ## dist/lakesweep-….whl, the package that pip installs
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
 	@ls dist/*.whl
+
+packed-env: setup  ## dist/environment.tar.gz: Python, lakesweep and its packages, for nodes of a cluster that have none
+	@mkdir -p dist
+	$(BIN)/python tools/packed_env.py $(ARGS)
 
 clean:  ## remove what make made here; built servers stay in the cache folder
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov build dist artifacts

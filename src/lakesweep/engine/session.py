@@ -16,11 +16,19 @@ from pyspark.sql import SparkSession
 
 from lakesweep.engine.jvm import AheadJvm, take_jvm
 from lakesweep.engine.pyspark_internals import has_gateway
-from lakesweep.engine.session_settings import DEFAULTS, prepare_environment, session_settings
+from lakesweep.engine.session_settings import (
+    DEFAULTS,
+    PYTHON_SETTING,
+    prepare_environment,
+    session_settings,
+)
 from lakesweep.errors import ConfigError
 
 logger = logging.getLogger(__name__)
 
+# A Connect server's own start is over when we come: what a cluster is told at its start, a session is told by these.
+_ARCHIVES = "spark.archives"
+_PYTHON_OF_A_SESSION = "spark.sql.execution.pyspark.python"
 _CONNECT_PORT = 15002  # where none is named
 _CONNECT_SECONDS = 10.0
 
@@ -29,10 +37,14 @@ def build_session(
     *, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """A session on `master`, or over Spark Connect on `remote`, else on all cores of this machine."""
+    archives = ""
     if remote is not None:
         refuse_unreachable(remote)
         builder = SparkSession.builder.appName("lakesweep").remote(remote)
         settings = DEFAULTS | dict(conf or {})
+        archives = settings.pop(_ARCHIVES, "")
+        if PYTHON_SETTING in settings:
+            settings[_PYTHON_OF_A_SESSION] = settings.pop(PYTHON_SETTING)
         jvm = None
     else:
         builder = SparkSession.builder
@@ -44,6 +56,8 @@ def build_session(
     try:
         with _stdout_kept_clean():
             session = _made(builder, jvm)
+        if archives:
+            session.addArtifacts(*archives.split(","), archive=True)
     except PySparkImportError as error:
         raise ConfigError(
             f"Spark Connect needs more packages than Spark does: {error.getMessage()} Nothing was touched. Run "

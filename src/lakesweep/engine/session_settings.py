@@ -11,6 +11,7 @@ from lakesweep.engine.pyspark_internals import DAEMON_SETTING, has_daemon
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
+PYTHON_SETTING = "spark.pyspark.python"
 WORKER_DAEMON = "lakesweep.engine.worker_daemon"
 
 # What a single machine needs and a cluster's own settings may override.
@@ -48,7 +49,11 @@ def session_settings(master: str | None, conf: Mapping[str, str] | None) -> dict
 def prepare_environment(settings: Mapping[str, str]) -> None:
     """Which Java and which Python Spark finds."""
     os.environ["JAVA_HOME"] = str(find_java_home())
-    # Workers must find the same packages as the driver does.
+    # Workers must find the same packages as the driver does. pyspark itself goes by the variable alone, and does not
+    # look at the setting, which only spark-submit does.
+    named = settings.get(PYTHON_SETTING)
+    if named:
+        os.environ["PYSPARK_PYTHON"] = named
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local(settings["spark.master"]):
         # Without it Spark looks the host's name up, which fails on machines that have none.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import signal
 import socket
 import sys
 import urllib.request
@@ -21,6 +23,11 @@ __all__ = ["SparkConnect", "SparkMaster", "SparkWorker"]
 class _SparkDaemon(ServerProcess):
     """A JVM of Spark's, on loopback."""
 
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """`environment` is what it and its executors find in theirs, on top of what all daemons have."""
+        super().__init__()
+        self._environment = dict(environment or {})
+
     def prepare(self) -> None:
         self.web_port = free_port()
 
@@ -31,6 +38,7 @@ class _SparkDaemon(ServerProcess):
             "SPARK_DAEMON_MEMORY": "256m",
             # Executors start their Python workers with this one, which has our packages.
             "PYSPARK_PYTHON": sys.executable,
+            **self._environment,
         }
 
 
@@ -68,9 +76,9 @@ class SparkMaster(_SparkDaemon):
         except (OSError, ValueError):
             return {}
 
-    def alive_workers(self) -> int:
-        """How many workers the master counts on."""
-        return sum(worker["state"] == "ALIVE" for worker in self.state().get("workers", []))
+    def alive_workers(self) -> set[int]:
+        """The ports of the workers that the master counts on."""
+        return {w["port"] for w in self.state().get("workers", []) if w["state"] == "ALIVE"}
 
 
 class SparkWorker(_SparkDaemon):
@@ -78,10 +86,18 @@ class SparkWorker(_SparkDaemon):
 
     name = "spark-worker"
 
-    def __init__(self, master: SparkMaster) -> None:
-        super().__init__()
+    def __init__(self, master: SparkMaster, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(environment)
         self._master = master
-        self._workers_before = master.alive_workers()
+
+    def environment(self) -> Mapping[str, str]:
+        # A worker that is told to go (SIGPWR, as by a node that is taken away) lets its executors end in order.
+        leave = {"SPARK_WORKER_OPTS": "-Dspark.decommission.enabled=true"}
+        return {**leave, **super().environment()}
+
+    def decommission(self) -> None:
+        """Tell it that its node is about to go."""
+        os.kill(self.pid, signal.SIGPWR)
 
     def command(self) -> Sequence[str | Path]:
         return [
@@ -97,7 +113,7 @@ class SparkWorker(_SparkDaemon):
         ]
 
     def is_ready(self) -> bool:
-        return self._master.alive_workers() > self._workers_before
+        return self.port in self._master.alive_workers()
 
 
 class SparkConnect(_SparkDaemon):

@@ -33,7 +33,7 @@ def master() -> Iterator[SparkMaster]:
 def workers(master: SparkMaster) -> Iterator[list[SparkWorker]]:
     """Two workers with one core each."""
     with SparkWorker(master) as first, SparkWorker(master) as second:
-        assert master.alive_workers() == 2
+        assert {first.port, second.port} <= master.alive_workers()
         yield [first, second]
 
 
