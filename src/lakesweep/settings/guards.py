@@ -77,6 +77,12 @@ def check_combinations(
             f"{prefix}do_mark=false sweeps an earlier mark, so it needs {prefix}mark_id. Nothing was touched.",
             kind="no-mark-id",
         )
+    if not do_mark and plain["inventory"] is not None:
+        raise ConfigError(
+            f"{values['inventory'][1]} takes the place of a listing, and {prefix}do_mark=false makes none. Nothing was "
+            "touched. Leave one of them out.",
+            kind="idle-inventory",
+        )
     by_property = values["mark_id"][1].endswith("lakefs.gc.mark_id")
     if do_mark and do_sweep and mark_id is not None and by_property:
         raise ConfigError(

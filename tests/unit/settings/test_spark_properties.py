@@ -187,6 +187,14 @@ def test_wrong_combinations_are_refused(properties: dict[str, str], kind: str) -
     assert "spark.hadoop.lakefs" in error.value.message
 
 
+def test_a_sweep_of_an_earlier_mark_has_no_use_for_an_inventory() -> None:
+    """It would be left unread without a word."""
+    earlier = {"lakefs.gc.do_mark": "false", "lakefs.gc.mark_id": "m"}
+    with pytest.raises(ConfigError, match="--inventory takes the place of a listing") as error:
+        load(earlier, {"inventory": "s3://inventories/lake"})
+    assert error.value.kind == "idle-inventory"
+
+
 def test_sweep_only_takes_the_mark_named() -> None:
     """The seeds' second stage."""
     settings = load({"lakefs.gc.do_mark": "false", "lakefs.gc.mark_id": "m"})
