@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.hard_delete.queue import Dropped, dropped_fields, read_dropped
+from lakesweep.lake.hard_delete.queue import Dropped
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.records import decode_record, encode_record, from_micros
 from lakesweep.lake.values import Repository
@@ -68,8 +68,12 @@ def _encode(rows: list[LedgerRow]) -> bytes:
     return encode_record(
         {
             "rows": [
+                # Without the staged value: users wait while a record of a thousand rows is written.
                 {
-                    **dropped_fields(row.dropped),
+                    "address": row.dropped.address,
+                    "branch": row.dropped.branch_id,
+                    "path": row.dropped.path,
+                    "since": row.dropped.since,
                     "at": row.at,
                     "outcome": row.outcome,
                     "detail": row.detail,
@@ -81,5 +85,6 @@ def _encode(rows: list[LedgerRow]) -> bytes:
 
 
 def _row(fields: Mapping[str, str]) -> LedgerRow:
-    dropped = read_dropped(fields)
+    since = from_micros(int(fields["since"]))
+    dropped = Dropped(fields["address"], fields["branch"], fields["path"], since)
     return LedgerRow(dropped, from_micros(int(fields["at"])), fields["outcome"], fields["detail"])

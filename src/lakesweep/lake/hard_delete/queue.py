@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from lakesweep.lake.addresses.inside import staged_address
+from lakesweep.lake.addresses.inside import address_inside
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.staging.staged_values import decode_staged
 from lakesweep.lake.values import Repository
 
 _PREFIX = b"hard-delete/queue/"
@@ -38,6 +39,8 @@ class Dropped:
     """The staged value that named it; nothing for an upload that ended without an entry."""
     reviews: int = 0
     """How often a review found it held by something that may go."""
+    size_bytes: int = 0
+    """Of the object, once the record was read from the queue: the value tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +100,10 @@ class Queue:
     def _decode(self, repository: Repository, key: bytes, raw: bytes) -> Queued:
         fields, _, value = raw.partition(_END_OF_FIELDS)
         dropped = _dropped(decode_record(fields), value)
-        if not dropped.address:
-            address = staged_address(self._context, repository, dropped.value)
-            dropped = replace(dropped, address=address)
+        if dropped.value:
+            entry = decode_staged(dropped.value)
+            address = dropped.address or address_inside(self._context, repository, entry)
+            dropped = replace(dropped, address=address, size_bytes=entry.size)
         return Queued(dropped, _due(key), key, raw)
 
 

@@ -36,7 +36,6 @@ from lakesweep.lake.hard_delete.tombs import ABSENT, Tombs
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.records import decode_record, encode_record, from_micros
 from lakesweep.lake.refs.repositories import Repositories
-from lakesweep.lake.staging.staged_values import decode_staged
 from lakesweep.lake.values import Repository
 
 logger = logging.getLogger(__name__)
@@ -145,11 +144,8 @@ class Reviewer:
         """Condemn the addresses; all that is condemned then, by whomever."""
         while True:
             found = self._fence.read(repository)
-            new = {
-                address: Condemnation(uuid.uuid4().hex, now)
-                for address in addresses
-                if address not in found.state.condemned
-            }
+            one = Condemnation(uuid.uuid4().hex, now)
+            new = {address: one for address in addresses if address not in found.state.condemned}
             if not new:
                 return found.state.condemned
             condemned = {**found.state.condemned, **new}
@@ -253,7 +249,7 @@ class Reviewer:
     def _count(self, dropped: Dropped) -> None:
         took = (self._context.now() - dropped.since).total_seconds()
         self.counts.deleted_objects += 1
-        self.counts.deleted_bytes += decode_staged(dropped.value).size if dropped.value else 0
+        self.counts.deleted_bytes += dropped.size_bytes
         self.counts.latency_seconds += took
         bound = next((b for b in self.counts.bounds if took <= b), float("inf"))
         self.counts.latencies[bound] += 1
