@@ -76,6 +76,7 @@ def test_a_python_that_can_not_be_moved_is_no_archive(
         (folder / "bin" / "python").write_text("#!/bin/sh\necho no such library >&2; exit 1\n")
         (folder / "bin" / "python").chmod(0o755)
 
+    monkeypatch.setattr(tool, "needed_packages", lambda *_: [])
     monkeypatch.setattr(tool, "fill", fill)
     with pytest.raises(tool.CannotPackError, match=r"no such library.*Nothing was written"):
         tool.pack(archive, [], 0)
