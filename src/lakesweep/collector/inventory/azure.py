@@ -40,7 +40,9 @@ def azure_inventory(manifest: Manifest, namespace: Location) -> Inventory:
         raise manifest.damaged("its ruleDefinition is not understood")
     status = manifest.text("status")
     if status != "Succeeded":
-        raise doubt_about(uri, f"its run ended as {status!r}, and not as 'Succeeded'", INCOMPLETE)
+        raise doubt_about(
+            uri, f"its run ended as {status!r}, and not as 'Succeeded'", kind=INCOMPLETE
+        )
     kind = manifest.text("ruleDefinition", "objectType")
     if kind.lower() != "blob":
         raise manifest.damaged(f"it lists objects of the type {kind!r}, and not blobs")
@@ -68,7 +70,7 @@ def _refuse_other_account(manifest: Manifest, namespace: Location) -> None:
         raise manifest.damaged(f"its endpoint {endpoint!r} is not understood") from error
     if namespace.account and account != namespace.account:
         why = f"it lists blobs of the account {account}, and {namespace.uri} lies in another"
-        raise doubt_about(manifest.location.uri, why, ELSEWHERE)
+        raise doubt_about(manifest.location.uri, why, kind=ELSEWHERE)
 
 
 def _time(manifest: Manifest) -> datetime:

@@ -34,7 +34,7 @@ def gcs_inventory(manifest: Manifest, namespace: Location) -> Inventory:
         raise manifest.damaged("its list of shards is not understood")
     if values.get("shard_count", len(names)) != len(names):
         why = f"{values['shard_count']} shards are promised, and {len(names)} are named"
-        raise doubt_about(manifest.location.uri, why, INCOMPLETE)
+        raise doubt_about(manifest.location.uri, why, kind=INCOMPLETE)
     rows = values.get("records_processed")
     return Inventory(
         kind=KIND,

@@ -73,11 +73,11 @@ def check_time(inventory: Inventory, now: datetime, max_age: timedelta) -> None:
     age = now - inventory.taken_at
     if -age > SAFETY_FULL.clock_skew:
         why = f"it says that it was taken at {format_time(inventory.taken_at)}, and now it is {format_time(now)}"
-        raise doubt_about(inventory.uri, why, "inventory-from-the-future")
+        raise doubt_about(inventory.uri, why, kind="inventory-from-the-future")
     if age > max_age:
         limit = format_duration(max_age)
         why = f"it was taken at {format_time(inventory.taken_at)}, more than {limit} ago (--max-inventory-age)"
-        raise doubt_about(inventory.uri, why, "inventory-too-old")
+        raise doubt_about(inventory.uri, why, kind="inventory-too-old")
 
 
 def _from_manifest(namespace: Target, location: Location) -> Inventory:
@@ -95,7 +95,7 @@ def _from_manifest(namespace: Target, location: Location) -> Inventory:
     place = namespace.namespace
     if place.kind not in _STORES[inventory.kind] or inventory.bucket != place.container:
         why = f"it lists the bucket {inventory.bucket} ({inventory.kind}), and the repository lies in {place.uri}"
-        raise doubt_about(inventory.uri, why, ELSEWHERE)
+        raise doubt_about(inventory.uri, why, kind=ELSEWHERE)
     return inventory
 
 
@@ -110,7 +110,7 @@ def _read_manifest(folder: ObjectStore, location: Location) -> Manifest:
         said = folder.read(checksum.key).decode("ascii", errors="replace").strip()
         if said.lower() != digest.hex() and said != base64.b64encode(digest).decode():
             why = f"the MD5 sum of its manifest is not the one in {checksum.key}"
-            raise doubt_about(location.uri, why, INCOMPLETE)
+            raise doubt_about(location.uri, why, kind=INCOMPLETE)
     try:
         values = json.loads(data)
     except ValueError as error:
@@ -158,7 +158,7 @@ def _plain(namespace: Target, location: Location, files: list[_Told]) -> Invento
     times = [at for _, _, at in files if at is not None]
     if len(times) < len(files):
         why = "the store does not say when its files were written"
-        raise doubt_about(location.uri, why, "inventory-too-old")
+        raise doubt_about(location.uri, why, kind="inventory-too-old")
     return Inventory(
         kind=PLAIN,
         uri=location.uri,

@@ -84,11 +84,11 @@ class InventoryRows:
 
     def _refuse_other_bucket(self, buckets: pa.Array) -> None:
         if self.has_bucket_column and buckets.null_count:
-            raise doubt_about(self.uri, "not every row names its bucket", ELSEWHERE)
+            raise doubt_about(self.uri, "not every row names its bucket", kind=ELSEWHERE)
         others = buckets.filter(pc.not_equal(buckets, self.place.container))
         if len(others):
             why = f"it lists objects of {others[0].as_py()!r}, and the repository lies in {self.place.uri}"
-            raise doubt_about(self.uri, why, ELSEWHERE)
+            raise doubt_about(self.uri, why, kind=ELSEWHERE)
 
     @contextmanager
     def _fetched(self, file: InventoryFile) -> Iterator[pa.NativeFile]:
@@ -102,7 +102,7 @@ class InventoryRows:
                     chunk = store.read_range(name, size, _BYTES_AT_ONCE)
                 except ObjectNotFoundError as error:
                     raise doubt_about(
-                        self.uri, f"its file {file} is missing", INCOMPLETE
+                        self.uri, f"its file {file} is missing", kind=INCOMPLETE
                     ) from error
                 size += len(chunk)
                 sum_of_all.update(chunk)
@@ -112,9 +112,9 @@ class InventoryRows:
             local.flush()
             if file.size is not None and size != file.size:
                 why = f"its file {file} has {size} bytes, and {file.size} are promised"
-                raise doubt_about(self.uri, why, INCOMPLETE)
+                raise doubt_about(self.uri, why, kind=INCOMPLETE)
             if file.md5 and sum_of_all.hexdigest() != file.md5:
                 why = f"its file {file} has not the MD5 sum that is promised"
-                raise doubt_about(self.uri, why, INCOMPLETE)
+                raise doubt_about(self.uri, why, kind=INCOMPLETE)
             with pa.OSFile(local.name, "rb") as opened:
                 yield opened

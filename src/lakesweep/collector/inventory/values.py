@@ -12,7 +12,8 @@ from lakesweep.errors import FormatError, UnsafeToSweepError
 from lakesweep.formats.inventory_files import Layout
 from lakesweep.storage import is_odd_key
 
-ELSEWHERE, INCOMPLETE = "inventory-elsewhere", "inventory-incomplete"
+ELSEWHERE = "inventory-elsewhere"
+INCOMPLETE = "inventory-incomplete"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def name_of(location: Location) -> str:
     return location.key.rpartition("/")[2]
 
 
-def doubt_about(uri: str, why: str, kind: str) -> UnsafeToSweepError:
+def doubt_about(uri: str, why: str, *, kind: str) -> UnsafeToSweepError:
     """The error for an inventory that must not be believed."""
     return UnsafeToSweepError(
         f"The inventory {uri} is not used: {why}. Nothing was deleted. Name another inventory, or leave --inventory out "

@@ -111,10 +111,10 @@ def list_inventory(resources: Resources, inventory: Inventory, folder: str) -> L
     rows = _rows_in(listing)
     if inventory.rows is not None and rows != inventory.rows:
         why = f"its manifest promises {inventory.rows} rows, and its files have {rows}"
-        raise doubt_about(inventory.uri, why, INCOMPLETE)
+        raise doubt_about(inventory.uri, why, kind=INCOMPLETE)
     if not listing.listed.objects and not listing.passed.get(_OTHER_FOLDER):
         why = f"none of its {rows} rows lies in {target.namespace.uri}"
-        raise doubt_about(inventory.uri, why, ELSEWHERE)
+        raise doubt_about(inventory.uri, why, kind=ELSEWHERE)
     refuse_foreign_repository(resources.name, listing)
     return listing
 
@@ -127,7 +127,7 @@ def refuse_doubles(inventory: Inventory, judged: Judged) -> None:
     """A key that comes twice has two sizes or times, and nobody knows which are right."""
     if judged.duplicates.objects:
         why = f"{judged.duplicates.objects} of its rows have a key that another row has, too"
-        raise doubt_about(inventory.uri, why, "inventory-duplicates")
+        raise doubt_about(inventory.uri, why, kind="inventory-duplicates")
 
 
 @dataclass(slots=True)
