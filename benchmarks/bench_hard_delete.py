@@ -1,39 +1,42 @@
 """Overwrites of staged objects: a lake that deletes what was dropped at once, beside one that a collector sweeps at the end.
 
-Both lakes lie on SQLite and local files and are written to in turns, so that whatever else the machine does meets both.
-Measured are the times of single writes (as a ratio of the two, turn by turn) and the storage amplification: objects in
-the store for each one that is live. The curve of both goes into an SVG file.
+Both lakes are served by processes of their own (`lakesweep serve`), lie on SQLite and local files, and are written to
+through the REST API in turns, so that whatever else the machine does meets both. Measured are the times of single writes,
+reviews of what they dropped going on beside them, and the storage amplification: objects in the store for each one that
+is live. The curve of both goes into an SVG file.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
 import os
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, closing
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from lakesweep.collector.lakefs.request import MarkRequest
-from lakesweep.collector.request import SweepRequest
-from lakesweep.lake.lake import Lake
-from lakesweep.lake.server import open_lake, reviewing
-from lakesweep.lake.values import LakeSettings
+from lakesweep.lake.review_process import REVIEW_SECONDS
 from lakesweep.report.html.drawings.curve import Curve, curves
 from lakesweep.report.html.drawings.svg import as_file
-from lakesweep_testing.embedded import EmbeddedLake
+from real_lake import LAKESWEEP
 
 _REPOSITORY = "bench"
+_REPOSITORIES = "/api/v1/repositories"
 _TURNS = 40
 _PATHS = 200
 _BODY = b"x" * 1024
-_GRACE = timedelta(seconds=1)
+_GRACE_SECONDS = 1
 _MOST_RATIO = 1.05
-_LAST_DRAIN_SECONDS = 120
+_LAST_DRAIN_SECONDS = 300
+_KEY, _SECRET = "AKIABENCHHARDDELETE", "bench-hard-delete-secret"  # of lakes that live for minutes
 
 
 @dataclass(slots=True)
@@ -41,19 +44,35 @@ class Side:
     """One of the two lakes, and what was seen of it."""
 
     name: str
-    lake: Lake
+    url: str
     folder: Path
     seconds: list[list[float]] = field(default_factory=list)
     """Of each write, turn by turn."""
     amplification: list[tuple[float, float]] = field(default_factory=list)
+    _http: http.client.HTTPConnection = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._http = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+
+    def call(self, method: str, target: str, body: bytes = b"", kind: str = "") -> bytes:
+        """One request of a user with a key."""
+        token = b64encode(f"{_KEY}:{_SECRET}".encode()).decode()
+        headers = {"Authorization": f"Basic {token}", "Content-Type": kind}
+        self._http.request(method, target, body, headers)
+        reply = self._http.getresponse()
+        said = reply.read()
+        if reply.status not in (http.client.OK, http.client.CREATED):
+            raise RuntimeError(f"{method} {target} answered {reply.status}: {said[:300]!r}")
+        return said
 
     def overwrite(self, number: int) -> None:
         """One turn of so many writes, each to one of few paths."""
-        repository = self.lake.writable(_REPOSITORY)
         taken: list[float] = []
         for at in range(number):
+            path = f"path/{at % _PATHS:04}"
+            target = f"{_REPOSITORIES}/{_REPOSITORY}/branches/main/objects?path={path}"
             began = time.perf_counter()
-            self.lake.objects.upload(repository, "main", f"path/{at % _PATHS:04}", [_BODY])
+            self.call("POST", target, _BODY, "application/octet-stream")
             taken.append(time.perf_counter() - began)
         self.seconds.append(taken)
 
@@ -61,6 +80,12 @@ class Side:
         """Objects that are in the store."""
         data = self.folder / _REPOSITORY / "data"
         return sum(len(files) for _, _, files in os.walk(data))
+
+    def metrics(self) -> dict[str, float]:
+        """What the server tells of itself, without labels."""
+        lines = self.call("GET", "/metrics").decode().splitlines()
+        told = (line.rpartition(" ") for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, _, value in told}
 
 
 def main() -> int:
@@ -77,9 +102,9 @@ def main() -> int:
 
 def _run(folder: Path, number: int, svg: Path) -> int:
     with ExitStack() as stack:
-        off = _side(stack, "swept at the end", folder / "off", hard_delete=False)
-        on = _side(stack, "deleted at once", folder / "on", hard_delete=True)
-        stack.enter_context(reviewing(on.lake))
+        off = stack.enter_context(_served("swept at the end", folder / "off"))
+        grace = ("--delete-grace", f"{_GRACE_SECONDS}s")
+        on = stack.enter_context(_served("deleted at once", folder / "on", "--hard-delete", *grace))
         for turn in range(_TURNS):
             for side in (off, on) if turn % 2 else (on, off):
                 side.overwrite(number // _TURNS)
@@ -87,20 +112,24 @@ def _run(folder: Path, number: int, svg: Path) -> int:
                 written = (turn + 1) * (number // _TURNS)
                 side.amplification.append((written, side.stored() / _PATHS))
         drained = _drain(on)
-        deleted = on.lake.reviewer.counts
-    swept = _sweep(off)
+        time.sleep(
+            2 * REVIEW_SECONDS
+        )  # the process that reviews tells the server's of its last one
+        told = on.metrics()
+        swept = _sweep(off)
     off.amplification.append((number, off.stored() / _PATHS))
     on.amplification.append((number, on.stored() / _PATHS))
     _draw(svg, on, off)
-    ratios = {share: _ratio(on, off, share) for share in (50, 99)}
-    mean_latency = deleted.latency_seconds / max(deleted.deleted_objects, 1)
+    ratios = {share: _percentile(on, share) / _percentile(off, share) for share in (50, 99)}
+    gone = told["lakesweep_lake_hard_deleted_objects_total"]
+    latency = told["lakesweep_lake_hard_delete_seconds_sum"] / max(gone, 1)
     sys.stdout.write(
         f"{number:,} overwrites of {_PATHS} paths in each lake, in {_TURNS} turns\n"
         f"a write, deleted at once / swept at the end: median {ratios[50]:.3f}, p99 {ratios[99]:.3f}"
-        f" (median over turns; p99 off {_percentile(off, 99) * 1e3:.1f} ms)\n"
+        f" (p99 {_percentile(on, 99) * 1e3:.1f} and {_percentile(off, 99) * 1e3:.1f} ms)\n"
         f"amplification, deleted at once: most {_most(on):.1f}, at the end {on.amplification[-1][1]:.2f};"
-        f" {deleted.deleted_objects:,} objects gone {mean_latency:.1f} s after their last reference (grace"
-        f" {_GRACE.total_seconds():.0f} s), the last {drained:.1f} s after the last write\n"
+        f" {gone:,.0f} objects gone {latency:.1f} s after their last reference (grace"
+        f" {_GRACE_SECONDS} s), the last {drained:.1f} s after the last write\n"
         f"amplification, swept at the end: most {_most(off):.1f}, at the end {off.amplification[-1][1]:.2f};"
         f" the run took {swept:.1f} s\n"
         f"drawn in {svg}\n"
@@ -108,21 +137,32 @@ def _run(folder: Path, number: int, svg: Path) -> int:
     return 0 if ratios[99] <= _MOST_RATIO else 1
 
 
-def _side(stack: ExitStack, name: str, folder: Path, *, hard_delete: bool) -> Side:
-    settings = LakeSettings(folder, hard_delete=hard_delete, delete_grace=_GRACE)
-    lake = stack.enter_context(closing(open_lake(settings)))
-    lake.repositories.create(_REPOSITORY, f"local://{_REPOSITORY}")
-    side = Side(name, lake, folder)
-    side.overwrite(_PATHS)  # what all later writes write over
-    side.seconds.clear()
-    return side
+@contextmanager
+def _served(name: str, folder: Path, *options: str) -> Iterator[Side]:
+    """A lake in a process of its own, with what all later writes write over."""
+    keys = {"LAKESWEEP_SERVE_ACCESS_KEY_ID": _KEY, "LAKESWEEP_SERVE_SECRET_ACCESS_KEY": _SECRET}
+    words = ["serve", "--data", str(folder), "--port", "0", "--no-ui", *options]
+    process = subprocess.Popen(
+        [*LAKESWEEP, *words], env=os.environ | keys, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        side = Side(name, said[said.index("http://") :].split()[0], folder)
+        place = f'{{"name": "{_REPOSITORY}", "storage_namespace": "local://{_REPOSITORY}"}}'
+        side.call("POST", _REPOSITORIES, place.encode(), "application/json")
+        side.overwrite(_PATHS)
+        side.seconds.clear()
+        yield side
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def _drain(side: Side) -> float:
     """Wait for the reviews of what was written last; how long that took."""
     began = time.perf_counter()
-    repository = side.lake.writable(_REPOSITORY)
-    while side.lake.delete_queue.length_and_oldest(repository)[0]:
+    while side.stored() > _PATHS:
         if time.perf_counter() - began > _LAST_DRAIN_SECONDS:
             raise RuntimeError("the reviewer did not keep up")
         time.sleep(0.1)
@@ -130,23 +170,29 @@ def _drain(side: Side) -> float:
 
 
 def _sweep(side: Side) -> float:
-    """Mark and sweep in this process, the objects being old enough; how long that took."""
-    now = datetime.now(UTC)
-    old = (now - timedelta(days=3)).timestamp()
-    for path in (side.folder / _REPOSITORY / "data").rglob("*"):
-        os.utime(path, (old, old))
-    with EmbeddedLake(side.folder, LakeSettings(side.folder)) as served:
-        served.clock.now = now
-        began = time.perf_counter()
-        marked = served.mark(_REPOSITORY, MarkRequest())
-        served.sweep(_REPOSITORY, marked.mark_id, SweepRequest(max_delete_share=100))
-        return time.perf_counter() - began
-
-
-def _ratio(on: Side, off: Side, share: int) -> float:
-    """How much longer writes take: the median over turns of the ratio of percentiles."""
-    pairs = zip(on.seconds, off.seconds, strict=True)
-    return statistics.median(_at(a, share) / _at(b, share) for a, b in pairs)
+    """A collection as users run it, with an age that lets everything go; how long that took."""
+    time.sleep(2)
+    keys = {
+        "LAKECTL_SERVER_ENDPOINT_URL": side.url,
+        "LAKECTL_CREDENTIALS_ACCESS_KEY_ID": _KEY,
+        "LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY": _SECRET,
+    }
+    words = [
+        "gc",
+        _REPOSITORY,
+        "--namespace-root",
+        str(side.folder),
+        "--min-age",
+        "1s",
+        "--unsafe-min-age",
+        _REPOSITORY,
+    ]
+    words += ["--max-delete-share", "100", "--no-progress"]
+    began = time.perf_counter()
+    subprocess.run(
+        [*LAKESWEEP, *words], env=os.environ | keys, check=True, stdout=subprocess.DEVNULL
+    )
+    return time.perf_counter() - began
 
 
 def _percentile(side: Side, share: int) -> float:

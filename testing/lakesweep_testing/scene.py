@@ -190,7 +190,7 @@ class Scene:
 
     def present_keys(self) -> set[str]:
         """Every key that is there now."""
-        return {key.removeprefix("ns/") for key in self.container.objects}
+        return {key.removeprefix("ns/") for key in list(self.container.objects)}
 
     def left(self) -> set[str]:
         """Names of the garbage that is still there."""

@@ -118,6 +118,7 @@ def serve(
             Serving,
             bind,
             open_lake,
+            review_of,
             serve_lake,
             serve_worker,
             set_up_first_user,
@@ -169,8 +170,10 @@ def serve(
             if serving.pages is not None:
                 typer.echo(f"pages              {ui_url or url_of(listener, serving)}/ui/")
 
+        set_up = partial(set_up_logging, settings.output, known_secrets)
         if workers == 1:
-            serve_lake(lake, listener, announce=announce, serving=serving)
+            review = review_of(lake_settings, db, set_up)
+            serve_lake(lake, listener, announce=announce, serving=serving, review=review)
         else:
             # Each worker opens a lake of its own; this process only watches them.
             lake.close()
@@ -179,7 +182,7 @@ def serve(
                 settings=lake_settings,
                 db_url=db,
                 serving=serving,
-                set_up_logging=partial(set_up_logging, settings.output, known_secrets),
+                set_up_logging=set_up,
             )
             # A worker without an audit log would end with it.
             passes_on = [signal.SIGHUP] if audit_log is not None else []

@@ -34,6 +34,12 @@ from lakesweep.lake.format_version import check_format
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.review_process import (
+    REVIEW_SECONDS,
+    Review,
+    review_until_told,
+    reviewing_elsewhere,
+)
 from lakesweep.lake.strangers import protocol_with
 from lakesweep.lake.users.credentials import CredentialStore
 from lakesweep.lake.values import Clock, Credentials, LakeSettings
@@ -44,6 +50,7 @@ __all__ = [
     "Serving",
     "open_credentials",
     "open_lake",
+    "review_of",
     "serve_lake",
     "serve_worker",
     "set_up_first_user",
@@ -54,7 +61,6 @@ logger = logging.getLogger(__name__)
 FIRST_USERNAME = "admin"
 REFS_FILE_NAME = "refs.db"
 _HOUSEKEEPING_SECONDS = 60.0
-_REVIEW_SECONDS = 5.0
 _START_SECONDS = 30.0
 _GRACEFUL_STOP_SECONDS = 20
 # Of one idle connection. Clients keep theirs open between calls; the default of five seconds loses races with them.
@@ -211,19 +217,22 @@ def serve_lake(
     *,
     announce: Callable[[], None],
     serving: Serving,
-    keeps_house: bool = True,
+    review: Review | None,
 ) -> None:
     """Serve until the process is told to stop (SIGINT, SIGTERM); requests under way are finished first.
 
     SIGHUP opens the audit log anew, where there is one.
-    `announce` is called once a signal would stop the server in good order.
+
+    Args:
+        announce: called once a signal would stop the server in good order.
+        review: what the process that reviews dropped objects does; None where another server does all upkeep.
     """
     with _opened_audit_log(serving) as audit_log:
         server = _uvicorn_server(lake, serving, audit_log)
         with (
             _reopened_on_hangup(audit_log),
-            housekeeping(lake) if keeps_house else nullcontext(),
-            reviewing(lake) if keeps_house else nullcontext(),
+            housekeeping(lake) if review is not None else nullcontext(),
+            reviewing_elsewhere(lake.reviewer, review) if review is not None else nullcontext(),
             _stopped_by_signals(server),
         ):
             announce()
@@ -244,10 +253,19 @@ def serve_worker(
     """Serve as one of several processes, with a lake of its own on the ref store that all of them share."""
     set_up_logging()
     lake = open_lake(settings, db_url)
+    review = review_of(settings, db_url, set_up_logging) if keeps_house else None
     try:
-        serve_lake(lake, listener, announce=lambda: None, serving=serving, keeps_house=keeps_house)
+        serve_lake(lake, listener, announce=lambda: None, serving=serving, review=review)
     finally:
         lake.close()
+
+
+def review_of(
+    settings: LakeSettings, db_url: str | None, set_up_logging: Callable[[], None]
+) -> Review:
+    """What a process does that reviews the dropped objects of a lake."""
+    opened = partial(open_lake, settings, db_url)
+    return partial(review_until_told, opened=opened, set_up_logging=set_up_logging)
 
 
 @contextmanager
@@ -274,8 +292,8 @@ def housekeeping(
     return _repeating("housekeeping", lake.housekeeping.run, every_seconds)
 
 
-def reviewing(lake: Lake, every_seconds: float = _REVIEW_SECONDS) -> AbstractContextManager[None]:
-    """Review what lost its last reference, in a thread while the block lasts."""
+def reviewing(lake: Lake, every_seconds: float = REVIEW_SECONDS) -> AbstractContextManager[None]:
+    """Review what lost its last reference, in a thread while the block lasts: by the lake's own clock."""
     return _repeating("review", lake.reviewer.run, every_seconds)
 
 

@@ -22,14 +22,18 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="stages with this in their name")
     parser.add_argument("--json", type=Path)
+    parser.add_argument(
+        "--go-on", action="store_true", help="leave out the stages whose results the file has"
+    )
     given = parser.parse_args()
+    results = json.loads(given.json.read_text()) if given.go_on else []
+    done = {(result["catalog"], result["run"]) for result in results}
     warm_up()  # once, and not in every process
     orders = [
         (catalog, run, share, given.seed)
         for catalog, run, share in shares(given.injections)
-        if given.only in f"{catalog}: {run}"
+        if given.only in f"{catalog}: {run}" and (catalog, run) not in done
     ]
-    results = []
     with multiprocessing.get_context("spawn").Pool(given.processes) as pool:
         for result in pool.imap_unordered(search_quietly, orders):
             results.append(result)

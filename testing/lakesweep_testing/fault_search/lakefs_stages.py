@@ -247,10 +247,11 @@ class LakeStage:
 
     def _on_record(self) -> set[str]:
         """Every address that an event names as deleted."""
-        objects = self.scene.container.objects
+        # A request that was given up may still arrive, and writes while this reads.
+        objects = list(self.scene.container.objects.items())
         return {
             address
-            for key, stored in objects.items()
+            for key, stored in objects
             if key.startswith(f"ns/{EVENTS}") and "-gone-" in key and key.endswith(".parquet")
             for address in pq.read_table(pa.BufferReader(stored.data)).column("address").to_pylist()
         }

@@ -90,7 +90,9 @@ class _Catalog(NessieScene):
         self.container.objects[key] = replace(stored, last_modified=self.written_at)
 
     def files(self) -> set[str]:
-        return {f"mem://{self.name}/{k}" for k in self.container.objects if k.startswith("lake/")}
+        return {
+            f"mem://{self.name}/{k}" for k in list(self.container.objects) if k.startswith("lake/")
+        }
 
     def change(self) -> None:
         """What users do between two runs: by what was read before, live files look like garbage."""

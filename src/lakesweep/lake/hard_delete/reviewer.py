@@ -62,6 +62,15 @@ class ReviewCounts:
 
     bounds = _LATENCY_BOUNDS
 
+    def add(self, other: ReviewCounts) -> None:
+        """Count what another process did, too."""
+        self.deleted_objects += other.deleted_objects
+        self.deleted_bytes += other.deleted_bytes
+        self.kept += other.kept
+        self.failed += other.failed
+        self.latencies += other.latencies
+        self.latency_seconds += other.latency_seconds
+
 
 @dataclass(eq=False, repr=False)
 class Reviewer:
@@ -77,16 +86,26 @@ class Reviewer:
     _tombs: Tombs
     counts: ReviewCounts = field(default_factory=ReviewCounts, init=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
-    _name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
+    """Of the holder of leases; who takes a dead one's place takes its name, and need not wait."""
 
     def run(self) -> None:
         """Review what is due in every repository, as long as there is something; one at a time in a process."""
         with self._turn:
             self._run()
 
+    def is_wanted(self) -> bool:
+        """Whether a repository is to be reviewed at all."""
+        return any(self._is_wanted(repository) for repository in self._repositories.all())
+
+    def take_counts(self) -> ReviewCounts:
+        """What was counted since the last call."""
+        counts, self.counts = self.counts, ReviewCounts()
+        return counts
+
     def _run(self) -> None:
         for repository in list(self._repositories.all()):
-            if repository.is_read_only or not self._is_wanted(repository):
+            if not self._is_wanted(repository):
                 continue
             try:
                 while self._has_lease(repository) and self.review(repository) == _MOST_AT_ONCE:
@@ -270,6 +289,8 @@ class Reviewer:
                 return
 
     def _is_wanted(self, repository: Repository) -> bool:
+        if repository.is_read_only:
+            return False
         if self._context.hard_deletes(repository):
             return True
         # Switched off in mid-review: what is condemned is seen through.
@@ -281,9 +302,9 @@ class Reviewer:
         raw = kv.get(partition, _LEASE_KEY)
         if raw is not None:
             fields = decode_record(raw)
-            if fields["holder"] != self._name and now < from_micros(fields["until"]):
+            if fields["holder"] != self.name and now < from_micros(fields["until"]):
                 return False
-        mine = encode_record({"holder": self._name, "until": now + _LEASE_LIFE})
+        mine = encode_record({"holder": self.name, "until": now + _LEASE_LIFE})
         return kv.set_if(partition, _LEASE_KEY, mine, raw)
 
 
