@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import httpx
@@ -223,9 +224,9 @@ def as_a_real_server(
     """The embedded lake without what only it promises: no features, no counts of rows."""
 
     def hide(request: httpx.Request, send: Send) -> httpx.Response:
-        response = meddle(request, send)
+        response = send(request)
         route = route_of(request)
-        if route == "GET config":
+        if route == "GET config" and response.status_code == 200:
             # On local files a real server is refused; on any other store it lists what is linked.
             storage = {"blockstore_type": "mem"}
             return edited_answer(response, lakesweep=None, storage_config=storage)
@@ -233,4 +234,5 @@ def as_a_real_server(
             return edited_answer(response, rows_written=None, total_rows=None)
         return response
 
-    return MeddlingTransport(hide)
+    # Whoever meddles gets what a real server says, and may break it.
+    return MeddlingTransport(lambda request, send: meddle(request, partial(hide, send=send)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,12 +14,12 @@ from lakesweep.catalogs.lakefs.history_retention import (
     least_days,
     least_days_on_branch,
 )
-from lakesweep.domain.commits import CommitGraph
+from lakesweep.domain.commits import BranchHead, Commit, CommitGraph, CommitId, MetaRangeId
 from lakesweep.domain.retention import retained_commits
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep_testing import plain_least_days
-from lakesweep_testing.commit_graphs import BRANCHES, NOW, histories
+from lakesweep_testing.commit_graphs import BRANCHES, DAY, NOW, histories
 
 # Whole days meet thresholds exactly; hours fall between them.
 MOMENTS = st.sampled_from([NOW, NOW + timedelta(hours=7), NOW - timedelta(microseconds=1)])
@@ -37,6 +38,29 @@ def test_the_same_commits_are_retained(history, now, has_rules):
     columns = History.of(commits)
     plain = retained_commits(CommitGraph(commits), *asked)
     assert ids(columns, find_retained(columns, *asked)) == plain.ids
+
+
+@pytest.mark.parametrize("longer", BRANCHES[:2])
+def test_the_longest_rule_of_all_paths_through_a_commit_decides(longer):
+    """Whichever path comes first."""
+    ages = {"grandparent": 6, "parent": 5, "main": 2, "dev": 2}
+    parents = {"parent": "grandparent", "main": "parent", "dev": "parent"}
+    commits = [
+        Commit(
+            CommitId(name),
+            "",
+            "",
+            NOW - DAY * age,
+            MetaRangeId(""),
+            (CommitId(parents[name]),) if name in parents else (),
+        )
+        for name, age in ages.items()
+    ]
+    heads = [BranchHead(branch, CommitId(branch)) for branch in BRANCHES[:2]]
+    columns = History.of(commits)
+    asked = (heads, RetentionRules(1, {longer: 10}), NOW, [], [])
+    assert retained_commits(CommitGraph(commits), *asked).ids == set(ages)
+    assert ids(columns, find_retained(columns, *asked)) == set(ages)
 
 
 @given(histories(), NUMBERS_OF_DAYS, NUMBERS_OF_DAYS)
