@@ -28,7 +28,12 @@ class InProcessEngine:
         """Tasks end with this process."""
         return NO_OTHER_PROCESS
 
-    def begin(self) -> None:
+    @property
+    def seconds_here(self) -> float:
+        """It stands for an engine whose tasks run elsewhere."""
+        return 0.0
+
+    def begin(self, seconds: float | None = None) -> None:
         """This process runs already."""
 
     def collect(self, scatter: Scatter) -> pa.Table:

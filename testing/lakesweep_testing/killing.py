@@ -69,9 +69,14 @@ class KillingEngine:
         """The mark of its tasks' processes."""
         return self._engine.process_tree
 
-    def begin(self) -> None:
+    @property
+    def seconds_here(self) -> float:
+        """How much work it would do in the driver's own process."""
+        return self._engine.seconds_here
+
+    def begin(self, seconds: float | None = None) -> None:
         """Start what takes long to start."""
-        self._engine.begin()
+        self._engine.begin(seconds)
 
     @property
     def deaths(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -26,12 +26,21 @@ if TYPE_CHECKING:
     from lakesweep.settings.values import OutputSettings, Settings, SparkSettings
 
 __all__ = [
-    *("NESSIE", "PendingRun", "failure_shown", "jvm_started", "on_spark", "opened_run"),
-    *("pending_nessie_run", "progress_display", "refuse_switched_off", "run_and_show"),
+    *("NESSIE", "PendingRun", "failure_shown", "jvm_started", "may_work_here", "on_spark"),
+    *(
+        "opened_run",
+        "pending_nessie_run",
+        "progress_display",
+        "refuse_switched_off",
+        "run_and_show",
+    ),
     *("show_record", "show_run", "start_engine"),
 ]
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
+
+# Until Spark has done the first jobs of a run, about so much of its work is done by one core.
+_SECONDS_HERE = 4.0
 
 _P = ParamSpec("_P")
 
@@ -82,19 +91,43 @@ def run_and_show(
 ) -> None:
     """Run on a repository and print the record, also that of a run that fails: the error is raised again after it."""
     from lakesweep.collector.lakefs.opening import open_run
-    from lakesweep.engine.late import LateEngine
 
     check_page_files(settings.output)
     display = progress_display(settings.output)
     with (
         failure_shown(settings.output, pending),
-        LateEngine(lambda: start_engine(settings, pending.phases)) as engine,
+        _engine(settings, pending) as engine,
         open_run(settings, pending.repository, engine, display) as context,
     ):
         pending.phases = current_run().phases = context.resources.phases
         pending.place_of = partial(lakefs_place, context.store)
         record = work(context)
     show_run(settings.output, record, pending)
+
+
+def _engine(settings: Settings, pending: PendingRun) -> AbstractContextManager[Engine]:
+    """Spark; and this process for small work that tells its cost, where no master is named."""
+    from lakesweep.engine.here_first import HereFirst
+    from lakesweep.engine.late import LateEngine
+
+    def start() -> Engine:
+        return start_engine(settings, pending.phases)
+
+    def on_tasks(done: int, total: int) -> None:
+        if pending.phases is not None and settings.output.show_progress:
+            pending.phases.show_tasks(done, total)
+
+    if not may_work_here(settings.spark):
+        return LateEngine(start)
+    return HereFirst(start, _SECONDS_HERE, on_tasks, takes_unknown=False)
+
+
+def may_work_here(spark: SparkSettings) -> bool:
+    """Whether small work is done in this process: no master is named, and no JVM is there that lacks this process's mark."""
+    from lakesweep.engine.pyspark_internals import has_gateway
+
+    is_named = spark.remote or spark.master or spark.conf.get("spark.master")
+    return not is_named and not has_gateway()
 
 
 @contextmanager

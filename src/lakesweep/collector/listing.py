@@ -40,6 +40,11 @@ LISTED_SCHEMA = pa.schema(
 # A piece with more objects than this is left off, in each later round with four times as many.
 _MOST_AT_ONCE = 50_000
 _CUT_INTO = 64  # pieces for all that was left off
+# What a first round costs in the driver's own process, and the share of what may be done there that it takes.
+_SECONDS_PER_PIECE = 0.002
+SECONDS_PER_OBJECT = 8e-6
+_SHARE_HERE = 0.5
+_PAGE = 1_000  # objects of a store's answer, which costs about as much with fewer
 
 # A pattern takes longer to build than a page of keys to be matched with it.
 _ROWS_TOGETHER = 50_000
@@ -98,6 +103,11 @@ class ListedCatalog(ABC, Generic[Folder]):
     __slots__ = ()
     schema: pa.Schema  # of a candidate's row, which begins with its name
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether every piece can be left off after some objects, so that it is known what a round costs at most."""
+        return False
+
     @abstractmethod
     def places(
         self, pieces: Sequence[Piece[Folder]]
@@ -121,7 +131,7 @@ class ListedCatalog(ABC, Generic[Folder]):
         source counts the rows that it passes over.
         """
         for store, places in self.places(pieces):
-            limit = most if _is_cut(store) else None
+            limit = most if is_cut(store) else None
             read = {piece: ReadSoFar() for piece in places}
             for piece, page in _pages(store, places, limit):
                 read[piece].add(page)
@@ -160,6 +170,10 @@ class ListedStore(ListedCatalog[str]):
     target: Target
     schema: pa.Schema
 
+    @property
+    def is_cut(self) -> bool:
+        return is_cut(self.target.open())
+
     def places(
         self, pieces: Sequence[Piece[str]]
     ) -> Iterator[tuple[ObjectStore, dict[Piece[str], str]]]:
@@ -183,14 +197,14 @@ def _pages(
                 yield piece, page
 
 
-def _is_cut(store: ObjectStore) -> bool:
+def is_cut(store: ObjectStore) -> bool:
     """Whether large pieces are cut: pages of a local folder cost no waiting, and can't be asked for from anywhere."""
     return store.backend.is_key_ordered and store.root.kind != "local"
 
 
 def _direct(store: ObjectStore, scan: KeyRange) -> Iterator[pa.RecordBatch]:
     """What lies directly in a folder, and where it is much, only the begin of it."""
-    if not _is_cut(store):
+    if not is_cut(store):
         pages = iter([store.list_folder(scan.prefix).objects])
     else:
         pages = scan_direct(store, scan)
@@ -227,14 +241,23 @@ def list_objects(
     """List these pieces, each exactly once; none lies in another. Parts are written to a folder of the target.
 
     A piece that turns out to be large is left off, and what is left of it is cut and listed in the next round, by many
-    tasks: a repository whose objects all have one prefix is listed as quickly as any.
+    tasks: a repository whose objects all have one prefix is listed as quickly as any. Where the engine does small work in
+    the driver's own process, the first round is what fits there: of a small repository that is all.
     """
     rows: list[dict[str, Any]] = []
-    most = _MOST_AT_ONCE
+    most, seconds = _MOST_AT_ONCE, None
+    fitting = _fitting_here(engine, len(pieces)) if catalog.is_cut else 0
+    if fitting >= _PAGE:
+        most = min(fitting, most)
+        seconds = len(pieces) * (_SECONDS_PER_PIECE + most * SECONDS_PER_OBJECT)
     while pieces:
-        tasks = tasks_for(len(pieces), engine.slots, at_most=most_tasks, per_task=per_task, waves=4)
+        # One task of our own lists many pieces at once.
+        tasks = 1 if seconds is not None else _tasks(engine, pieces, most_tasks, per_task)
         work = partial(list_pieces, catalog, target, folder, most)
-        told = engine.collect(Scatter(pieces, work, LISTED_SCHEMA, tasks)).to_pylist()
+        scatter = Scatter(
+            pieces, work, LISTED_SCHEMA, tasks, seconds=seconds, are_seconds_most=True
+        )
+        told = engine.collect(scatter).to_pylist()
         check_once("listing", (p for row in told for p in row["pieces"]), map(str, pieces))
         rows += told
         named = {str(piece): piece for piece in pieces}
@@ -246,7 +269,8 @@ def list_objects(
                 named[one.pop("piece")], ReadSoFar(**one), max(2, _CUT_INTO // len(left_off))
             )
         ]
-        most, per_task = 4 * most, 1
+        most = 4 * most if seconds is None else _MOST_AT_ONCE
+        seconds, per_task = None, 1
     notices: dict[str, dict[str, None]] = {}
     for notice in (notice for row in rows for notice in row["notices"]):
         notices.setdefault(notice["kind"], {})[notice["name"]] = None
@@ -265,6 +289,16 @@ def list_objects(
             f"{listing.listed} were listed, {tally_of(listing.parts)} written, {listing.protected} protected"
         )
     return listing
+
+
+def _fitting_here(engine: Engine, pieces: int) -> int:
+    """How many objects of each piece can be listed in the driver's own process; less than none where it has no time."""
+    seconds = engine.seconds_here * _SHARE_HERE / max(pieces, 1) - _SECONDS_PER_PIECE
+    return int(seconds / SECONDS_PER_OBJECT)
+
+
+def _tasks(engine: Engine, pieces: Sequence[object], most_tasks: int, per_task: int) -> int:
+    return tasks_for(len(pieces), engine.slots, at_most=most_tasks, per_task=per_task, waves=4)
 
 
 def list_pieces(

@@ -51,11 +51,16 @@ class Resources:
         """Our own folder."""
         return self.target.open()
 
-    def run_on_parts(self, parts: Sequence[Part], work: Work, schema: pa.Schema) -> list[_Row]:
-        """The rows that a work function gives for the keys of these parts."""
+    def run_on_parts(
+        self, parts: Sequence[Part], work: Work, schema: pa.Schema, seconds: float | None = None
+    ) -> list[_Row]:
+        """The rows that a work function gives for the keys of these parts; `seconds` is about what all of it costs."""
+        if not parts:
+            return []
         tasks = tasks_for(len(parts), self.engine.slots, at_most=self.most_tasks)
-        scatter = Scatter([part.key for part in parts], work, schema, tasks)
-        return self.engine.collect(scatter).to_pylist() if parts else []
+        scatter = Scatter([part.key for part in parts], work, schema, tasks, seconds=seconds)
+        rows: list[_Row] = self.engine.collect(scatter).to_pylist()
+        return rows
 
     def save_record(self, key: str, record: RunRecord) -> None:
         """Make the record durable, and let whoever reports on this run find it."""

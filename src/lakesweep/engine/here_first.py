@@ -24,7 +24,8 @@ class HereFirst:
     """Runs tasks one after another in this process, while all of them together are less work than a start of Spark.
 
     A scatter that tells its cost runs in one place. Of one that can't tell (a listing), Spark takes over the tasks that
-    are left once the others have taken too long. No JVM may be there yet: it would not carry this process's mark.
+    are left once the others have taken too long; or it gets all of it, where a single task may be large. No JVM may be
+    there that does not carry this process's mark.
     """
 
     def __init__(
@@ -32,12 +33,15 @@ class HereFirst:
         start: Callable[[], Engine],
         seconds: float = _SECONDS_OF_A_START,
         on_tasks: Callable[[int, int], None] | None = None,
+        *,
+        takes_unknown: bool = True,
     ) -> None:
         """`start` gives the engine of large work; it is called when that work comes.
 
-        `on_tasks` is told how many of how many tasks are done.
+        `on_tasks` is told how many of how many tasks are done. Without `takes_unknown`, what can't tell its cost is Spark's.
         """
         self._large = LateEngine(start)
+        self._takes_unknown = takes_unknown
         self._on_tasks = on_tasks
         self._seconds_left = seconds
         self._slots = os.cpu_count() or 1
@@ -53,20 +57,28 @@ class HereFirst:
     @property
     def slots(self) -> int:
         """How many tasks could run at the same time."""
-        return self._slots
+        return self._large.slots if self._large.has_started else self._slots
 
     @property
     def process_tree(self) -> str:
         """The mark that Spark's processes will carry if they come; a lease must tell of them before they do."""
         return self._process_tree
 
-    def begin(self) -> None:
-        """Whether Spark is needed shows with the work."""
+    @property
+    def seconds_here(self) -> float:
+        """What is left of the time for small work."""
+        return 0.0 if self._large.has_started else self._seconds_left
+
+    def begin(self, seconds: float | None = None) -> None:
+        """Start Spark now where it is known to be needed. Else the work will show."""
+        if not self._has_room(seconds):
+            self._large.begin()
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and bring its rows to the driver."""
         if not self._takes(scatter.seconds):
             return self._large.collect(scatter)
+        unused = scatter.seconds or 0.0
         batches: list[pa.RecordBatch] = []
         tasks = scatter.tasks_of_items()
         for number, items in enumerate(tasks):
@@ -77,8 +89,12 @@ class HereFirst:
             if self._on_tasks is not None:
                 self._on_tasks(number, len(tasks))
             batches += scatter.work(iter(items))
+            took = time.monotonic() - began
+            unused -= took
             if scatter.seconds is None:
-                self._seconds_left -= time.monotonic() - began
+                self._seconds_left -= took
+        if scatter.are_seconds_most:
+            self._seconds_left += max(0.0, unused)
         return pa.Table.from_batches(batches, schema=scatter.schema)
 
     def meet(
@@ -95,12 +111,17 @@ class HereFirst:
 
     def _takes(self, seconds: float | None) -> bool:
         """Whether work of that cost is done here, which is counted at once."""
-        if self._large.has_started or self._seconds_left <= (seconds or 0.0):
+        if self._large.has_started or not self._has_room(seconds):
             # From here on all goes to Spark: it will run anyway.
             self._seconds_left = 0.0
             return False
         self._seconds_left -= seconds or 0.0
         return True
+
+    def _has_room(self, seconds: float | None) -> bool:
+        if seconds is None and not self._takes_unknown:
+            return False
+        return self._seconds_left > (seconds or 0.0)
 
 
 def meet_cells(

@@ -59,7 +59,12 @@ class LateEngine:
         """The mark of its tasks' processes; not known before it starts, and nobody waits for that."""
         return self._engine.process_tree if self._engine is not None else ""
 
-    def begin(self) -> None:
+    @property
+    def seconds_here(self) -> float:
+        """All work is that of the engine to come."""
+        return 0.0
+
+    def begin(self, seconds: float | None = None) -> None:
         """Start now, in a thread. Outside its block it does nothing: nobody would wait for the thread."""
         if self._may_begin and self._thread is None and self._engine is None:
             self._thread = threading.Thread(target=self._start_in_thread, name="engine-start")

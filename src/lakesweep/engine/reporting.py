@@ -36,9 +36,14 @@ class ReportingEngine:
         """The mark that all processes of its tasks carry."""
         return self._engine.process_tree
 
-    def begin(self) -> None:
+    @property
+    def seconds_here(self) -> float:
+        """How much work it would do in the driver's own process."""
+        return self._engine.seconds_here
+
+    def begin(self, seconds: float | None = None) -> None:
         """Work is about to come."""
-        self._engine.begin()
+        self._engine.begin(seconds)
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and bring its rows to the driver."""

@@ -59,7 +59,12 @@ class SparkEngine:
         """The mark of this machine's JVM and workers; empty where tasks run elsewhere."""
         return own_process_tree() if _runs_here(self._spark) else ""
 
-    def begin(self) -> None:
+    @property
+    def seconds_here(self) -> float:
+        """All work is that of executors."""
+        return 0.0
+
+    def begin(self, seconds: float | None = None) -> None:
         """A session that is there has begun."""
 
     def collect(self, scatter: Scatter) -> pa.Table:

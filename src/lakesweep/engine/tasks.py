@@ -37,8 +37,9 @@ class Scatter:
     """Items, the work to do on them, the rows it yields, and over how many tasks to spread them.
 
     Items are dealt out in turn, unless `task_of` names the task of each. `seconds` is about what all of it costs on one
-    core, by which an engine may choose where to run it; None where nobody knows. `objects` and `size_bytes` are about what
-    it will handle, for a display of its progress.
+    core, by which an engine may choose where to run it; None where nobody knows. With `are_seconds_most` it is what it
+    costs at most, and perhaps much less. `objects` and `size_bytes` are about what it will handle, for a display of its
+    progress.
     """
 
     items: Sequence[Any]
@@ -49,6 +50,7 @@ class Scatter:
     seconds: float | None = None
     objects: int | None = None
     size_bytes: int | None = None
+    are_seconds_most: bool = False
 
     def __post_init__(self) -> None:
         if self.tasks < 1:
@@ -88,8 +90,16 @@ class Engine(Protocol):
         """The mark that all processes of its tasks carry (`process_tree.py`); empty where it is not known that all do."""
         ...
 
-    def begin(self) -> None:
-        """Work is about to come: an engine that takes long to start may do so now, beside what its caller does."""
+    @property
+    def seconds_here(self) -> float:
+        """How much work, in seconds of a core, it would do in the driver's own process before it needs another."""
+        ...
+
+    def begin(self, seconds: float | None = None) -> None:
+        """Work is about to come: an engine that takes long to start may do so now, beside what its caller does.
+
+        `seconds` is what that work costs at least, by what is known so far; None: nobody knows, and it may be much.
+        """
         ...
 
     def collect(self, scatter: Scatter) -> pa.Table:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesweep.engine.process_tree import VARIABLE, is_process_left
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 from lakesweep.jobs.submitted import run_backup_job, run_restore_job
@@ -54,6 +55,43 @@ def test_gc_as_a_process_prints_its_record_and_nothing_else(
     assert os.environ["LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
     lease = next((repo.folder / "_lakefs/retention/gc/lakesweep/lease").glob("*.json"))
     assert json.loads(lease.read_text())["released"] is True
+
+
+WITHOUT_SESSION = f"""
+import os, sys
+from lakesweep.cli import running
+from lakesweep.cli.main import run
+
+def no_session(*_):
+    raise AssertionError("a session was started")
+
+running.start_engine = no_session
+status = run(sys.argv[1:])
+print(os.environ["{VARIABLE}"], file=sys.stderr)
+sys.exit(status)
+"""
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_small_mark_starts_no_session_and_leaves_no_process(
+    make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    """The JVM and the workers that were on their way for a large one are gone when it ends."""
+    repo = make_repository("small")
+    words = ["mark", "small", "--what", "committed", "--output", "json"]
+    done = start(sys.executable, "-c", WITHOUT_SESSION, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    mark = done.stderr.split()[-1]
+    assert not is_process_left(mark)
+    record = json.loads(done.stdout)
+    assert (record["status"], record["objects"]["garbage"]) == ("marked", 1)
+    lease = next((repo.folder / "_lakefs/retention/gc/lakesweep/lease").glob("*.json"))
+    assert json.loads(lease.read_text())["process_tree"] == mark
+    named = start(
+        *(sys.executable, "-c", WITHOUT_SESSION, *words, "--master", "local[1]"), cwd=tmp_path
+    )
+    assert named.returncode != 0
+    assert "a session was started" in named.stderr
 
 
 @pytest.mark.usefixtures("environment")

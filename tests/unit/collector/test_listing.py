@@ -29,7 +29,8 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import CANDIDATE_PATTERN, ProtectedReason
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
-from lakesweep.engine.tasks import Scatter
+from lakesweep.engine.here_first import HereFirst
+from lakesweep.engine.tasks import Engine, Scatter
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.storage import StorageOptions, memory
 from lakesweep_testing.inprocess import InProcessEngine
@@ -51,7 +52,7 @@ def filled(target: Target, keys: Sequence[str]) -> Target:
 
 
 def listed(
-    target: Target, engine: InProcessEngine | None = None, pieces: Sequence[Piece[str]] = PREFIXES
+    target: Target, engine: Engine | None = None, pieces: Sequence[Piece[str]] = PREFIXES
 ) -> Listing:
     catalog = ListedNamespace(target)
     return list_objects(
@@ -175,3 +176,59 @@ class Rounds(InProcessEngine):
 def part_names(target: Target, key: str) -> list[str]:
     batches = read_part(target.open().read(key), CANDIDATE_SCHEMA, key)
     return [name for batch in batches for name in batch.column(0).to_pylist()]
+
+
+class TestSmallListings:
+    """Where the engine does small work in the driver's own process, a first round is what fits there."""
+
+    @pytest.fixture
+    def spark(self) -> Rounds:
+        return Rounds()
+
+    def test_a_small_one_needs_no_spark(self, target: Target, spark: Rounds) -> None:
+        """Its only round is one task."""
+        filled(target, [*OBJECTS, "data/other/x", "README"])
+        with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
+            listing = listed(target, engine)
+            assert 3.0 < engine.seconds_here < 4.0, "what it did not take is left"
+        assert listing.listed.objects == 5
+        assert len(listing.parts) == 1
+        assert spark.rounds == []
+
+    def test_what_is_left_of_a_large_piece_is_spark_s(
+        self, target: Target, spark: Rounds, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Every object is listed once, and none is lost between the two."""
+        monkeypatch.setattr(memory, "_BATCH_ROWS", 7)
+        monkeypatch.setattr(listing_module, "_PAGE", 20)
+        monkeypatch.setattr(listing_module, "SECONDS_PER_OBJECT", 0.01)
+        below = [f"{SLICE}{number:020d}" for number in range(300)]
+        direct = [f"{number:032x}" for number in range(0, 3_000_000_000, 10_000_001)]
+        filled(target, [*below, *direct, "data/other/x"])
+        # Three pieces, with 41 objects of each.
+        with HereFirst(lambda: spark, 2.48, takes_unknown=False) as engine:
+            listing = listed(target, engine)
+        names = [name for part in listing.parts for name in part_names(target, part.key)]
+        assert sorted(names) == sorted(
+            [*direct, *(k for k in below if re.fullmatch(CANDIDATE_PATTERN, k))]
+        )
+        assert listing.listed.objects == len(below) + len(direct) + 1
+        assert len(spark.rounds) == 1, "50,000 objects of each piece are listed at once there"
+        assert len(spark.rounds[0]) > 10
+        assert all(" after " in piece for piece in spark.rounds[0])
+
+    @pytest.mark.parametrize("seconds", [4.0, 100.0])
+    def test_many_pieces_are_spark_s(self, target: Target, spark: Rounds, seconds: float) -> None:
+        """A page of each may be more than what is small."""
+        pieces = [Piece(f"data/{number}/") for number in range(400)]
+        with HereFirst(lambda: spark, seconds, takes_unknown=False) as engine:
+            listed(target, engine, pieces)
+        assert len(spark.rounds) == (1 if seconds < 5 else 0)
+
+    def test_a_local_folder_is_spark_s(self, tmp_path: Path, spark: Rounds) -> None:
+        """Nothing bounds what one piece of it holds."""
+        target = Target(Location.parse(f"file://{tmp_path}"), StorageOptions())
+        filled(target, OBJECTS)
+        with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
+            assert listed(target, engine).listed.objects == 3
+        assert len(spark.rounds) == 1

@@ -122,3 +122,65 @@ def test_an_error_of_the_work_is_its_own(engine: HereFirst) -> None:
 
     with pytest.raises(StorageError, match="away"):
         engine.collect(Scatter([1], fails, SCHEMA, 1, seconds=0.0))
+
+
+@pytest.fixture
+def careful(large: Large) -> Iterator[HereFirst]:
+    """As runs on repositories have it: only what tells its cost is done here."""
+    with HereFirst(lambda: large, seconds=10.0, takes_unknown=False) as made:
+        yield made
+
+
+def test_work_of_unknown_cost_is_spark_s_from_its_first_task(
+    large: Large, careful: HereFirst
+) -> None:
+    """A single task may hold millions of objects."""
+    assert rows_of(careful, 4.0) == list(range(7))
+    assert large.given == []
+    assert rows_of(careful, None) == list(range(7))
+    rows_of(careful, 0.1)
+    assert [len(items) for items in large.given] == [7, 7]
+    assert careful.seconds_here == 0.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_begun"), [(0.0, False), (9.0, False), (10.0, True), (None, True)]
+)
+def test_spark_starts_ahead_of_work_that_will_be_its_own(
+    seconds: float | None, is_begun: bool
+) -> None:
+    """And of small work it is not started: leaving the block would wait for that."""
+    started: list[Large] = []
+
+    def start() -> Large:
+        started.append(Large())
+        return started[-1]
+
+    with HereFirst(start, seconds=10.0, takes_unknown=False) as engine:
+        engine.begin(seconds)
+        assert engine.seconds_here == (0.0 if is_begun else 10.0)
+        rows_of(engine, 0.1)
+        assert engine.slots > 0
+    assert [large.given for large in started] == ([[[0, 1, 2, 3, 4, 5, 6]]] if is_begun else [])
+
+
+def test_where_unknown_work_is_begun_here_its_announcement_starts_nothing(
+    large: Large, engine: HereFirst
+) -> None:
+    """As runs on a Nessie catalog have it."""
+    engine.begin()
+    assert rows_of(engine, None) == list(range(7))
+    assert large.given == []
+
+
+def test_of_what_work_costs_at_most_the_unused_is_left_for_other_work(
+    careful: HereFirst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It never gives back more than was taken."""
+    now = iter([0.0, 2.0, 100.0, 200.0])
+    monkeypatch.setattr(here_first.time, "monotonic", lambda: next(now))
+    scatter = Scatter([1], as_rows, SCHEMA, 1, seconds=5.0, are_seconds_most=True)
+    careful.collect(scatter)
+    assert careful.seconds_here == 8.0
+    careful.collect(scatter)
+    assert careful.seconds_here == 3.0

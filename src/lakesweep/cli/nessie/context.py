@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakesweep.cli.running import jvm_started, progress_display, start_engine
+from lakesweep.cli.running import jvm_started, may_work_here, progress_display, start_engine
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
 from lakesweep.metrics.watched import current_run
@@ -56,20 +56,14 @@ def _engine(settings: Settings, phases: Phases) -> AbstractContextManager[Engine
     """Spark where a master is named; else this process, until there is more to do than a start of Spark is worth."""
     from lakesweep.engine.here_first import HereFirst
     from lakesweep.engine.late import LateEngine
-    from lakesweep.engine.pyspark_internals import has_gateway
-
-    spark = settings.spark
-    is_named = spark.remote or spark.master or spark.conf.get("spark.master")
 
     def start() -> Engine:
-        with jvm_started(spark):
+        with jvm_started(settings.spark):
             return start_engine(settings, phases)
 
-    return (
-        LateEngine(start)
-        if is_named or has_gateway()
-        else HereFirst(start, on_tasks=phases.show_tasks)
-    )
+    if not may_work_here(settings.spark):
+        return LateEngine(start)
+    return HereFirst(start, on_tasks=phases.show_tasks)
 
 
 def with_file_access(

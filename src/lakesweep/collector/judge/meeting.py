@@ -28,9 +28,8 @@ from lakesweep.formats.hashing import hash_addresses
 # A meeting holds both sides of its partition in memory (feasibility.md, section 7).
 _CANDIDATES_PER_PARTITION = 1_000_000
 _REFERENCES_PER_PARTITION = 4_000_000
-# What each candidate costs on one core, from its place in a listing to its verdict.
-_SECONDS_PER_CANDIDATE = 1e-5
-_SECONDS_PER_REFERENCE = 2e-6
+# What each costs on one core.
+SECONDS_PER_CANDIDATE = SECONDS_PER_REFERENCE = 2e-6
 
 
 class Reference(Protocol):
@@ -61,7 +60,7 @@ class ReferenceSide:
         seconds = None
         if self.seconds_per_file is not None:
             seconds = len(self.items) * self.seconds_per_file
-            seconds += sum(self.weights) * _SECONDS_PER_REFERENCE
+            seconds += sum(self.weights) * SECONDS_PER_REFERENCE
         entries = sum(self.weights) if self.entries is None else self.entries
         return Scatter(
             self.items,
@@ -97,17 +96,16 @@ class CandidateSide:
     read: Callable[[int], Work]
     rows: int
     most_tasks: int
-    is_cost_known: bool = False
+    seconds: float | None = None  # None: where to run this is not chosen by its cost
 
     def scatter(self, slots: int, partitions: int) -> Scatter:
         tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks)
-        seconds = self.rows * _SECONDS_PER_CANDIDATE if self.is_cost_known else None
         return Scatter(
             list(self.items),
             self.read(partitions),
             CELL_SCHEMA,
             tasks,
-            seconds=seconds,
+            seconds=self.seconds,
             objects=self.rows,
         )
 

@@ -22,6 +22,7 @@ from lakesweep.formats.tables import MARK_SCHEMA, read_mark
 from lakesweep.storage import Crew
 
 _IN_FLIGHT = 32
+_SECONDS_PER_ROW = 0.001
 
 # Old rows are of two kinds: those that an expired commit holds, and the others.
 OLD, EXPIRED, YOUNG, ABSENT = _OUTCOMES = ("old", "expired", "young", "absent")
@@ -46,7 +47,8 @@ class Dated(Outcomes):
 def ask_ages(resources: Resources, undated: Sequence[Part], cutoff: datetime, folder: str) -> Dated:
     """Ask the store for the age of every row; those that are gone drop out."""
     work = partial(date_parts, resources.target, folder, cutoff)
-    rows = resources.run_on_parts(undated, work, DATED_SCHEMA)
+    seconds = tally_of(undated).objects * _SECONDS_PER_ROW
+    rows = resources.run_on_parts(undated, work, DATED_SCHEMA, seconds)
     dated = Dated.of(rows)
     dated.suspects = Suspects.union(row["suspects"] for row in rows)
     if dated.objects != tally_of(undated).objects:

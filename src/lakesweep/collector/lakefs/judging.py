@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 
+from lakesweep.collector.judge.candidates import CandidatePart
 from lakesweep.collector.judge.columns import Judge
 from lakesweep.collector.judge.meeting import (
+    SECONDS_PER_CANDIDATE,
     Canaries,
     CandidateSide,
     Judged,
@@ -19,22 +22,33 @@ from lakesweep.collector.judge.meeting import (
 from lakesweep.collector.judge.references import CANARY
 from lakesweep.collector.judge.suspects import MOST_SUSPECTS
 from lakesweep.collector.lakefs.between_runs.saved import load_range_index, save_range_index
-from lakesweep.collector.lakefs.candidates import Candidate, read_candidates
+from lakesweep.collector.lakefs.candidates import (
+    Candidate,
+    ExpiredRange,
+    SavedFile,
+    read_candidates,
+)
 from lakesweep.collector.lakefs.live import LiveRead
 from lakesweep.collector.lakefs.references import (
     AddressList,
+    EventFile,
     RangeReference,
     Reference,
+    StagedFile,
     read_references,
 )
 from lakesweep.collector.lakefs.rows import AT_ROOT, AddressRows
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
+from lakesweep.engine.tasks import SECONDS_PER_FILE
 
 # Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
 _COST_OF_A_FILE = 1_000
 _ENTRIES_OF_A_LIST = 100_000
+# A file of addresses takes no fewer bytes for each. So many files at most are asked for their size.
+_LEAST_BYTES_PER_ROW = 4
+_MOST_FILES_ASKED = 64
 
 
 def address_judge(target: Target, folder: str, cutoff: datetime) -> Judge:
@@ -57,11 +71,13 @@ def judge_candidates(
     """
     target, most_tasks, staged = resources.target, resources.most_tasks, live.staged
     entries = live.committed_entries + (staged.rows_promised or _ENTRIES_OF_A_LIST)
+    lengths = _lengths(resources, live, references, candidates)
     right = CandidateSide(
         candidates,
         lambda partitions: partial(read_candidates, target, partitions),
         expected_candidates,
         most_tasks,
+        _candidate_seconds(candidates, expected_candidates, lengths),
     )
 
     def check_staged(judged: Judged) -> None:
@@ -75,11 +91,12 @@ def judge_candidates(
             references,
             lambda partitions: partial(read_references, target, partitions),
             resources.most_readers,
-            [_entries(item) for item in references],
+            [_entries(item, lengths or {}) for item in references],
             # All ranges of one pack together, so that it is read once.
             [item.pack if isinstance(item, RangeReference) else "" for item in references],
             _COST_OF_A_FILE,
             entries=entries,
+            seconds_per_file=None if lengths is None else SECONDS_PER_FILE,
         )
         return judge_all(resources.engine, left, right, judge, canaries, most_tasks, check_staged)
 
@@ -121,10 +138,51 @@ def _with_packs(references: Sequence[Reference], packs: Mapping[RangeId, str]) -
     ]
 
 
-def _entries(item: Reference) -> int:
+def _lengths(
+    resources: Resources,
+    live: LiveRead,
+    references: Sequence[Reference],
+    candidates: Sequence[Candidate],
+) -> dict[str, int] | None:
+    """How many rows each file of addresses has, about or at most; None where it does not matter or can't be told.
+
+    It matters to an engine that does small work in the driver's own process.
+    """
+    if not resources.engine.seconds_here:
+        return None
+    staged = live.staged
+    keys = [item.key for item in references if isinstance(item, EventFile | StagedFile)]
+    keys += [item.key for item in candidates if isinstance(item, SavedFile)]
+    lengths: dict[str, int] = {}
+    if staged.rows_promised is not None:
+        each = math.ceil(staged.rows_promised / max(len(staged.files), 1))
+        lengths = dict.fromkeys(staged.files, each)
+    unknown = [key for key in keys if key not in lengths]
+    if len(unknown) > _MOST_FILES_ASKED:
+        return None
+    for key, info in resources.store.stat_many(unknown):
+        if info is None:
+            return None
+        lengths[key] = info.size // _LEAST_BYTES_PER_ROW
+    return lengths
+
+
+def _candidate_seconds(
+    candidates: Sequence[Candidate], listed: int, lengths: Mapping[str, int] | None
+) -> float | None:
+    if lengths is None:
+        return None
+    rows = listed + sum(_entries(item, lengths) for item in candidates)
+    return len(candidates) * SECONDS_PER_FILE + rows * SECONDS_PER_CANDIDATE
+
+
+def _entries(item: Reference | Candidate, lengths: Mapping[str, int]) -> int:
+    """About how many a reference has, and how many a source of candidates has beside those of a listing."""
     match item:
-        case RangeReference():
+        case RangeReference() | ExpiredRange():
             return item.count
         case AddressList():
             return len(item.addresses)
-    return _ENTRIES_OF_A_LIST
+        case CandidatePart():
+            return 0
+    return lengths.get(item.key, _ENTRIES_OF_A_LIST)

@@ -20,11 +20,13 @@ from lakesweep.catalogs.lakefs.history_walk import Bools
 from lakesweep.catalogs.lakefs.ranges import every_other_range
 from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
+from lakesweep.collector.judge.meeting import SECONDS_PER_CANDIDATE, SECONDS_PER_REFERENCE
 from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.between_runs.served import note_served
-from lakesweep.collector.lakefs.range_counts import count_ranges
+from lakesweep.collector.lakefs.range_counts import MOST_ON_DRIVER, count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.listing import SECONDS_PER_OBJECT
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import CommitId, RangeId
 from lakesweep.domain.rules import RetentionRules
@@ -35,6 +37,8 @@ from lakesweep.progress import human_count
 logger = logging.getLogger(__name__)
 
 _NO_IDS = texts(())
+# What a name that is live costs on one core: as an object that is listed, as a candidate, and as a reference.
+_SECONDS_PER_LIVE_NAME = SECONDS_PER_OBJECT + SECONDS_PER_CANDIDATE + SECONDS_PER_REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,9 @@ def read_live(
     )
     with phases.phase("uncommitted") as step:
         staged = prepare_all_pages(client, store, name, repository.addresses)
-        step.items = staged.rows_promised or 0
+        names = staged.rows_promised or 0
+        resources.engine.begin(names * _SECONDS_PER_LIVE_NAME)
+        step.items = names
         step.said = (
             f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
         )
@@ -136,6 +142,8 @@ def read_live(
         note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
         retained = _retained(repository, resources, refs, rules, roots, now)
+        if max(retained.commits, len(refs.graph) - retained.commits) > MOST_ON_DRIVER:
+            resources.engine.begin()  # their metaranges will be read by tasks
         notes = retained.notes
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits, {retained.commits} retained"
@@ -159,6 +167,8 @@ def read_live(
             live_ranges |= every_other_range(store, live_ranges)
             said = "no right to dump refs: every range file counts as live, nothing expires"
             notes = (*notes, said)
+        names += sum(live_ranges.values()) + sum(expired_ranges.values())
+        resources.engine.begin(names * _SECONDS_PER_LIVE_NAME)
         step.items = len(live_ranges) + len(expired_ranges)
         step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     return LiveRead(

@@ -46,7 +46,7 @@ from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
-from lakesweep.collector.listing import Listing
+from lakesweep.collector.listing import Listing, is_cut
 from lakesweep.collector.mark import Found, Settled
 from lakesweep.collector.outcomes import Outcomes
 from lakesweep.collector.parts import Part, tally_of
@@ -114,6 +114,13 @@ class RepositorySearch:
     @property
     def name(self) -> str:
         return self.repository.name
+
+    @property
+    def may_be_small(self) -> bool:
+        """Whether the search tells what it costs before it does it: of an inventory and of a local folder nobody knows."""
+        if self.inventory is not None:
+            return False
+        return self.request.what is What.COMMITTED or is_cut(self.resources.store)
 
     def search(self) -> RepositoryFound:
         """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
@@ -187,8 +194,17 @@ class RepositorySearch:
     def settle(self, found: Found) -> Settled:
         """Staged re-uploads that a real server does not list are live; what can't be looked up is kept."""
         suspects, searched = self.found.suspects, SearchedRanges()
+        unreferenced = found.judged.tallies[Verdict.UNREFERENCED] + self.found.dated.tally(
+            dating.OLD
+        )
         reuploads = find_reuploads(
-            self.repository, self.resources, self.live, suspects, found.garbage, searched
+            self.repository,
+            self.resources,
+            self.live,
+            suspects,
+            found.garbage,
+            searched,
+            unreferenced.objects,
         )
         return split_garbage(self.resources, reuploads, found.garbage, self.folder.verdicts)
 

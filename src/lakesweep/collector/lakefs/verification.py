@@ -30,6 +30,7 @@ from lakesweep.collector.lakefs.references import Reference
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.rows import AddressRows
+from lakesweep.collector.ledger.deleting import SECONDS_PER_DELETE
 from lakesweep.collector.parts import tally_of
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.resources import Resources
@@ -65,7 +66,7 @@ def verify_plan(
     has authorised: no range that was live then holds any of it, so only ranges that are new among the live ones can.
     """
     store, phases, clock = resources.store, resources.phases, resources.clock
-    resources.engine.begin()
+    resources.engine.begin(plan.garbage.objects * SECONDS_PER_DELETE)
     refuse_shared_namespace(repository, resources.target, resources.margins.clock_skew)
     with phases.phase("canaries") as step:
         heads = repository.client.branches(repository.name)

@@ -103,6 +103,9 @@ class LedgerFolders:
     deleted: str
 
 
+SECONDS_PER_DELETE = 1e-4
+
+
 class RowDeleter(Protocol):
     """How a catalog deletes rows of a plan. Small and picklable: it travels with each task."""
 
@@ -129,7 +132,7 @@ class KeyDeletion(RowDeleter, Protocol):
     """Deletes objects by their keys in the store of our own folder. A catalog says which names it may touch."""
 
     name_column: ClassVar[str] = "address"
-    seconds_per_row: ClassVar[float | None] = None
+    seconds_per_row: ClassVar[float | None] = SECONDS_PER_DELETE
     __slots__ = ()
 
     def read(self, data: bytes, key: str) -> pa.Table:

@@ -30,7 +30,7 @@ from lakesweep.formats.ranges import RangeSums, read_range_addresses
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import Crew, ObjectStore
 
-__all__ = ["Contents", "are_true", "sum_contents"]
+__all__ = ["Contents", "are_true", "reading_seconds", "sum_contents"]
 
 # What is read of candidates at most: some seconds' worth. Sizes beyond it are looked up by their size alone.
 _MOST_OBJECTS = 100_000
@@ -38,6 +38,8 @@ _MOST_BYTES = 1 << 30
 _LARGEST = 8 << 20
 _MOST_ON_DRIVER = 1_000
 _IN_FLIGHT = 32
+_SECONDS_PER_OBJECT = 0.0006
+_SECONDS_PER_BYTE = 5e-9
 
 SIZES_SCHEMA = pa.schema([pa.field("sizes", pa.binary()), pa.field("counts", pa.binary())])
 SUMS_SCHEMA = pa.schema(
@@ -74,8 +76,13 @@ class Contents:
         return self.summed.matches(entries.sizes) & entries.is_md5 & ~is_in(entries.sums, self.sums)
 
 
-def sum_contents(resources: Resources, sizes: Sizes, garbage: Sequence[Part]) -> Contents:
-    """Read candidates of these sizes that no commit holds: the cheapest sizes first, while there is room."""
+def sum_contents(
+    resources: Resources, sizes: Sizes, garbage: Sequence[Part], unreferenced: int | None = None
+) -> Contents:
+    """Read candidates of these sizes that no commit holds: the cheapest sizes first, while there is room.
+
+    `unreferenced` is how many of the garbage no commit holds, where that is known.
+    """
     total = tally_of(garbage)
     chosen = sizes
     if total.objects > _MOST_OBJECTS or total.bytes > _MOST_BYTES:
@@ -93,7 +100,9 @@ def sum_contents(resources: Resources, sizes: Sizes, garbage: Sequence[Part]) ->
     if total.objects <= _MOST_ON_DRIVER:
         rows = [row for batch in work(part.key for part in garbage) for row in batch.to_pylist()]
     else:
-        rows = resources.run_on_parts(garbage, work, SUMS_SCHEMA)
+        objects = total.objects if unreferenced is None else unreferenced
+        seconds = reading_seconds(objects, total.bytes)
+        rows = resources.run_on_parts(garbage, work, SUMS_SCHEMA, seconds)
     if sum(row["rows"] for row in rows) != total.objects:
         raise UnsafeToSweepError(
             f"Candidates of {resources.name} were lost while their contents were read. Nothing more was deleted. Run again.",
@@ -103,6 +112,11 @@ def sum_contents(resources: Resources, sizes: Sizes, garbage: Sequence[Part]) ->
     sums = np.concatenate([np.frombuffer(row["sums"], np.uint64) for row in rows])
     # Where one candidate of a size was not read, the sums of that size are not those of all.
     return Contents(sizes, chosen - Sizes(np.unique(unread)), np.unique(sums))
+
+
+def reading_seconds(objects: int, size_bytes: int) -> float:
+    """About what it costs to read so many objects and to sum them up."""
+    return objects * _SECONDS_PER_OBJECT + size_bytes * _SECONDS_PER_BYTE
 
 
 def are_true(

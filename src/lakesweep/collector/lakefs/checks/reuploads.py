@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
+from lakesweep.collector.judge.meeting import SECONDS_PER_REFERENCE
 from lakesweep.collector.judge.suspects import Sizes, Suspects
-from lakesweep.collector.lakefs.checks.content_sums import Contents, sum_contents
+from lakesweep.collector.lakefs.checks.content_sums import Contents, reading_seconds, sum_contents
 from lakesweep.collector.lakefs.checks.reupload_lookups import (
     COSTS_SCHEMA,
     FAR,
@@ -48,7 +49,7 @@ from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes
 from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
-from lakesweep.engine.tasks import Scatter, Work, chunked, tasks_for
+from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, chunked, tasks_for
 from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 
 logger = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ _MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
 # Entries that are read to see that e_tags are sums: in all, but so many of each range.
 _MOST_TRIED, _LEAST_TRIED = 500, 2
+_SECONDS_PER_SPLIT_ROW = 1e-5
 _Row = dict[str, Any]
 
 
@@ -90,9 +92,11 @@ def find_reuploads(
     suspects: Suspects,
     garbage: Sequence[Part],
     searched: SearchedRanges,
+    unreferenced: int | None = None,
 ) -> Reuploads:
     """Look for staged re-uploads among unreferenced garbage; `searched` is what the round before knew, brought up to date.
 
+    `unreferenced` is how much of the garbage no commit holds, where that is known: by it goes what this costs.
     An embedded lake lists them itself, so there is nothing to find.
     """
     sizes = suspects.sizes
@@ -107,7 +111,7 @@ def find_reuploads(
         # What is left to delete is part of what an earlier round asked for.
         contents = searched.contents
     else:
-        contents = sum_contents(resources, sizes, garbage)
+        contents = sum_contents(resources, sizes, garbage, unreferenced)
     search = _RangeSearch(resources, live, searched)
     try:
         looked_for = search.affordable_spans(contents)
@@ -240,7 +244,8 @@ def split_garbage(
     if not found:
         return Settled(list(garbage))
     work = partial(split_parts, resources.target, folder, found)
-    split = Outcomes.of(resources.run_on_parts(garbage, work, OUTCOMES_SCHEMA))
+    seconds = tally_of(garbage).objects * _SECONDS_PER_SPLIT_ROW
+    split = Outcomes.of(resources.run_on_parts(garbage, work, OUTCOMES_SCHEMA, seconds))
     if split.objects != tally_of(garbage).objects:
         raise UnsafeToSweepError(
             f"Rows were lost while staged re-uploads were taken out of the plan for {resources.name}. Nothing was deleted. Run again.",
@@ -255,6 +260,7 @@ class _RangeSearch:
 
     def __init__(self, resources: Resources, live: LiveRead, searched: SearchedRanges) -> None:
         self._resources, self._searched = resources, searched
+        self._entries = live.live_ranges
         heads: dict[MetaRangeId, list[BranchId]] = {}
         for head in live.refs.heads:
             metarange = live.refs.graph.meta_range_id(head.commit_id)
@@ -293,7 +299,7 @@ class _RangeSearch:
         work = partial(count_requests, self._resources.target, contents, FAR)
         costs = SizeCosts.sum(
             (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
-            for row in self._read(ranges, work, COSTS_SCHEMA)
+            for row in self._read(ranges, work, COSTS_SCHEMA, self._seconds(self._branches))
         )
         return costs.beyond(MOST_REQUESTS)
 
@@ -307,7 +313,9 @@ class _RangeSearch:
             return spans
         tried = max(_LEAST_TRIED, math.ceil(_MOST_TRIED / len(unread)))
         work = partial(find_spans, self._resources.target, contents, gap, tried)
-        rows = self._read(unread, work, SPANS_SCHEMA)
+        largest = int(max(contents.summed.values, default=0))
+        seconds = self._seconds(unread, tried * len(unread), largest)
+        rows = self._read(unread, work, SPANS_SCHEMA, seconds)
         if any(row["has_untrue_sums"] for row in rows):
             raise _UntrueSumsError
         if any(row["are_too_many"] for row in rows):
@@ -333,8 +341,22 @@ class _RangeSearch:
                 found += [_Span(branch, *place) for branch in self._branches[range_id]]
         return found, unaskable
 
-    def _read(self, ranges: Sequence[object], work: Work, schema: pa.Schema) -> list[_Row]:
+    def _seconds(
+        self, ranges: Collection[RangeId], objects: int = 0, largest: int = 0
+    ) -> float | None:
+        """About what it costs to read these ranges, and so many objects; None where a range's length is not known."""
+        if any(range_id not in self._entries for range_id in ranges):
+            return None
+        entries = sum(self._entries[range_id] for range_id in ranges)
+        seconds = len(ranges) * SECONDS_PER_FILE + entries * SECONDS_PER_REFERENCE
+        tried = min(objects, entries)
+        return seconds + reading_seconds(tried, tried * largest)
+
+    def _read(
+        self, ranges: Sequence[object], work: Work, schema: pa.Schema, seconds: float | None
+    ) -> list[_Row]:
         engine, most = self._resources.engine, self._resources.most_readers
         tasks = tasks_for(len(ranges), engine.slots, at_most=most, per_task=4)
-        rows: list[_Row] = engine.collect(Scatter(ranges, work, schema, tasks)).to_pylist()
+        scatter = Scatter(ranges, work, schema, tasks, seconds=seconds)
+        rows: list[_Row] = engine.collect(scatter).to_pylist()
         return rows
