@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pytest
 
@@ -20,7 +21,7 @@ from lakesweep.engine.tasks import Engine, Scatter
 from lakesweep.storage import memory
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
-from lakesweep_testing.trouble import as_a_real_server
+from lakesweep_testing.trouble import MeddlingTransport, Send, as_a_real_server, route_of
 
 MakeScene = Callable[..., Scene]
 CLEAN = replace(AGED, flow=Flow.CLEAN)
@@ -110,10 +111,30 @@ def test_a_repository_that_is_known_to_be_large_is_spark_s(
     scene: Scene, request_: MarkRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its ranges tell so before anything is listed, and all of the work is done there."""
-    monkeypatch.setattr("lakesweep.collector.lakefs.live._SECONDS_PER_LIVE_NAME", 1.0)
+    monkeypatch.setattr("lakesweep.collector.lakefs.live.SECONDS_PER_LIVE_NAME", 1.0)
     spark = Noting()
     with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
         record = run_mark(scene.context(engine=engine), request_)
         assert engine.seconds_here == 0.0
     assert record.objects["garbage"] > 0
     assert spark.scatters
+
+
+def test_spark_starts_at_once_where_earlier_runs_have_read_much(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run leaves hashes of all names in ranges. Nothing else is known when the next one begins."""
+    scene = make_scene()
+    monkeypatch.setattr("lakesweep.collector.lakefs.search.SECONDS_PER_LIVE_NAME", 1.0)
+    spark = Noting()
+    begun: list[bool] = []
+
+    def note(request: httpx.Request, send: Send) -> httpx.Response:
+        if route_of(request) == "POST gc/prepare_uncommited":
+            begun.append(engine.seconds_here == 0.0)
+        return send(request)
+
+    for _ in range(2):
+        with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
+            run_mark(scene.context(engine=engine, transport=MeddlingTransport(note)), CLEAN)
+    assert begun == [False, True]

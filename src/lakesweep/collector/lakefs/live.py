@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 _NO_IDS = texts(())
 # What a name that is live costs on one core: as an object that is listed, as a candidate, and as a reference.
-_SECONDS_PER_LIVE_NAME = SECONDS_PER_OBJECT + SECONDS_PER_CANDIDATE + SECONDS_PER_REFERENCE
+SECONDS_PER_LIVE_NAME = SECONDS_PER_OBJECT + SECONDS_PER_CANDIDATE + SECONDS_PER_REFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def read_live(
     with phases.phase("uncommitted") as step:
         staged = prepare_all_pages(client, store, name, repository.addresses)
         names = staged.rows_promised or 0
-        resources.engine.begin(names * _SECONDS_PER_LIVE_NAME)
+        resources.engine.begin(names * SECONDS_PER_LIVE_NAME)
         step.items = names
         step.said = (
             f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
@@ -168,7 +168,7 @@ def read_live(
             said = "no right to dump refs: every range file counts as live, nothing expires"
             notes = (*notes, said)
         names += sum(live_ranges.values()) + sum(expired_ranges.values())
-        resources.engine.begin(names * _SECONDS_PER_LIVE_NAME)
+        resources.engine.begin(names * SECONDS_PER_LIVE_NAME)
         step.items = len(live_ranges) + len(expired_ranges)
         step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     return LiveRead(

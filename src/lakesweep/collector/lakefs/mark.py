@@ -64,7 +64,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> tuple[RunRe
             now = reference_time(request.now, started_at)
             inventory = _opened_inventory(resources, request, cutoff)
             search = RepositorySearch(repository, resources, request, cutoff, now, inventory)
-            resources.engine.begin(0.0 if search.may_be_small else None)
+            resources.engine.begin(search.least_seconds())
             return _find_and_plan(search, started_at)
     except ConfigError:
         raise  # what was asked for can't be had, and its message says that nothing was touched

@@ -19,6 +19,7 @@ from lakesweep.collector.lakefs.between_runs.saved import (
     SavedRun,
     event_files,
     load_saved_run,
+    names_in_cache,
 )
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.checks.canaries import judged_canaries, take_canaries
@@ -40,7 +41,7 @@ from lakesweep.collector.lakefs.inventory import (
 )
 from lakesweep.collector.lakefs.judging import address_judge, foreign_at_root, judge_candidates
 from lakesweep.collector.lakefs.listing import list_namespace
-from lakesweep.collector.lakefs.live import LiveRead, Roots, read_live
+from lakesweep.collector.lakefs.live import SECONDS_PER_LIVE_NAME, LiveRead, Roots, read_live
 from lakesweep.collector.lakefs.marks import refuse_used_mark
 from lakesweep.collector.lakefs.paths import RunFolder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
@@ -115,12 +116,17 @@ class RepositorySearch:
     def name(self) -> str:
         return self.repository.name
 
-    @property
-    def may_be_small(self) -> bool:
-        """Whether the search tells what it costs before it does it: of an inventory and of a local folder nobody knows."""
-        if self.inventory is not None:
-            return False
-        return self.request.what is What.COMMITTED or is_cut(self.resources.store)
+    def least_seconds(self) -> float | None:
+        """What the search costs at least by what earlier runs left; None where nobody knows what may come.
+
+        What an inventory and a local folder hold is known when it has been read.
+        """
+        store, is_listed = self.resources.store, self.request.what is not What.COMMITTED
+        if self.inventory is not None or (is_listed and not is_cut(store)):
+            return None
+        if not self.resources.engine.seconds_here:
+            return 0.0
+        return names_in_cache(store) * SECONDS_PER_LIVE_NAME
 
     def search(self) -> RepositoryFound:
         """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
