@@ -114,7 +114,8 @@ def test_a_repository_that_is_known_to_be_large_is_spark_s(
     monkeypatch.setattr("lakesweep.collector.lakefs.live.SECONDS_PER_LIVE_NAME", 1.0)
     spark = Noting()
     with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
-        record = run_mark(scene.context(engine=engine), request_)
+        context = scene.context(engine=engine, transport=as_a_real_server())  # it tells no rows
+        record = run_mark(context, request_)
         assert engine.seconds_here == 0.0
     assert record.objects["garbage"] > 0
     assert spark.scatters
