@@ -121,12 +121,12 @@ def test_a_repository_that_is_known_to_be_large_is_spark_s(
     assert spark.scatters
 
 
-def test_spark_starts_at_once_where_earlier_runs_have_read_much(
-    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("seconds", "is_begun"), [(1.0, True), (1e-9, False)])
+def test_spark_starts_at_once_where_ranges_are_large(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, seconds: float, is_begun: bool
 ) -> None:
-    """The first run leaves hashes of all names in ranges. Nothing else is known when the next one begins."""
-    scene = make_scene()
-    monkeypatch.setattr("lakesweep.collector.lakefs.search.SECONDS_PER_LIVE_NAME", 1.0)
+    """Their files tell so before anything is read."""
+    monkeypatch.setattr("lakesweep.collector.lakefs.search.SECONDS_PER_LIVE_NAME", seconds)
     spark = Noting()
     begun: list[bool] = []
 
@@ -135,7 +135,6 @@ def test_spark_starts_at_once_where_earlier_runs_have_read_much(
             begun.append(engine.seconds_here == 0.0)
         return send(request)
 
-    for _ in range(2):
-        with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
-            run_mark(scene.context(engine=engine, transport=MeddlingTransport(note)), CLEAN)
-    assert begun == [False, True]
+    with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
+        run_mark(scene.context(engine=engine, transport=MeddlingTransport(note)), CLEAN)
+    assert begun == [is_begun]

@@ -7,21 +7,30 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.catalogs.lakefs.ranges import distinct_ranges, merge_counts
+from lakesweep.collector.parts import sum_of
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.engine.tasks import Scatter, tasks_for
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.errors import StorageError, UnsafeToSweepError
 from lakesweep.formats.commit_columns import Ids
 from lakesweep.formats.metaranges import RangeCounts
+from lakesweep.storage import ObjectStore
 
-__all__ = ["METARANGES_PER_TASK", "MOST_ON_DRIVER", "count_ranges", "names_of", "refuse_unread"]
+__all__ = [
+    *("METARANGES_PER_TASK", "MOST_ON_DRIVER", "count_ranges", "foreseen_names", "names_of"),
+    "refuse_unread",
+]
 
 # So many are read while Spark starts.
 MOST_ON_DRIVER = 1_000
 METARANGES_PER_TASK = 200
+_METADATA = "_lakefs/"
+_METADATA_FILE = f"^{_METADATA}[0-9a-f]{{64}}$"
+_BYTES_PER_NAME = 100
 
 COUNTS_SCHEMA = pa.schema(
     [
@@ -30,6 +39,25 @@ COUNTS_SCHEMA = pa.schema(
         pa.field("counts", pa.binary(), nullable=False),
     ]
 )
+
+
+def foreseen_names(store: ObjectStore) -> int:
+    """About how many names all ranges have, by the sizes of the files in one page; zero where it can't be had.
+
+    Their ids are hashes, so the last of a page tells which share of all files it has.
+    """
+    try:
+        page = store.list_page(_METADATA, start_after=_METADATA)
+    except StorageError:
+        return 0  # it only tells whether Spark should start ahead
+    if page is None:
+        return 0
+    files = page.filter(pc.match_substring_regex(page.column("key"), _METADATA_FILE))
+    names = sum_of(files, "size") / _BYTES_PER_NAME
+    if 0 < files.num_rows == page.num_rows:
+        last = files.column("key")[-1].as_py().removeprefix(_METADATA)
+        names /= (int(last[:8], 16) + 1) / 16**8
+    return int(names)
 
 
 def count_ranges(resources: Resources, metaranges: Ids) -> dict[RangeId, int]:

@@ -19,7 +19,6 @@ from lakesweep.collector.lakefs.between_runs.saved import (
     SavedRun,
     event_files,
     load_saved_run,
-    names_in_cache,
 )
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.checks.canaries import judged_canaries, take_canaries
@@ -44,6 +43,7 @@ from lakesweep.collector.lakefs.listing import list_namespace
 from lakesweep.collector.lakefs.live import SECONDS_PER_LIVE_NAME, LiveRead, Roots, read_live
 from lakesweep.collector.lakefs.marks import refuse_used_mark
 from lakesweep.collector.lakefs.paths import RunFolder
+from lakesweep.collector.lakefs.range_counts import foreseen_names
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
 from lakesweep.collector.lakefs.slices import Slices, find_slices, last_read_slice
@@ -117,7 +117,7 @@ class RepositorySearch:
         return self.repository.name
 
     def least_seconds(self) -> float | None:
-        """What the search costs at least by what earlier runs left; None where nobody knows what may come.
+        """What the search costs at least by the size of ranges; None where nobody knows what may come.
 
         What an inventory and a local folder hold is known when it has been read.
         """
@@ -126,7 +126,7 @@ class RepositorySearch:
             return None
         if not self.resources.engine.seconds_here:
             return 0.0
-        return names_in_cache(store) * SECONDS_PER_LIVE_NAME
+        return foreseen_names(store) * SECONDS_PER_LIVE_NAME
 
     def search(self) -> RepositoryFound:
         """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""

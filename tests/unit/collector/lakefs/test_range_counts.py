@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,14 +12,14 @@ import pytest
 from lakesweep.catalogs.lakefs import ranges
 from lakesweep.catalogs.lakefs.ranges import committed_key
 from lakesweep.collector.lakefs import range_counts
-from lakesweep.collector.lakefs.range_counts import count_ranges
+from lakesweep.collector.lakefs.range_counts import count_ranges, foreseen_names
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.resources import Resources, utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.errors import StorageError, UnsafeToSweepError
 from lakesweep.formats.commit_columns import texts
 from lakesweep.formats.metaranges import RangeInfo, write_metarange
 from lakesweep.storage import StorageOptions
@@ -94,3 +96,27 @@ def test_rows_of_a_task_that_got_lost_are_missed(history, tmp_path: Path, monkey
     with pytest.raises(UnsafeToSweepError, match="20 metaranges were to be read and") as caught:
         count_ranges(resources_at(tmp_path, TaskLost()), texts(history[1]))
     assert caught.value.kind == "metarange-missing"
+
+
+@pytest.mark.parametrize("files", [0, 5, 800, 3_000])
+def test_the_names_in_all_ranges_are_foreseen_by_one_page(files: int) -> None:
+    """Within a third, also where a page has but a part of the files; what is no range does not count."""
+    target = Target(Location.parse(f"mem://foreseen-{uuid.uuid4().hex}/ns"), StorageOptions())
+    store = target.open()
+    for number in range(files):
+        name = hashlib.sha256(b"%d" % number).hexdigest()
+        store.write(f"_lakefs/{name}", b"x" * 1_000)
+    store.write("_lakefs/retention/gc/large", b"x" * 1_000_000)
+    store.write("_lakefs/refs_manifest.json", b"x" * 1_000_000)
+    assert foreseen_names(store) == pytest.approx(10 * files, rel=1 / 3)
+
+
+def test_nothing_is_foreseen_where_ranges_can_t_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It only tells whether Spark should start ahead."""
+    store = Target(Location.parse("mem://foreseen/ns"), StorageOptions()).open()
+
+    def deny(*words: object, **named: object) -> None:
+        raise StorageError("no right to list")
+
+    monkeypatch.setattr(type(store), "list_page", deny)
+    assert foreseen_names(store) == 0

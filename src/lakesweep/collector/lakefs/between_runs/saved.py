@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from lakesweep.collector.judge.references import GONE, RESTORED
 from lakesweep.collector.lakefs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder
 from lakesweep.collector.lakefs.references import EventFile
-from lakesweep.collector.parts import Part, read_addresses, read_part, sum_of
+from lakesweep.collector.parts import Part, read_addresses, read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.tasks import chunked
@@ -28,7 +28,6 @@ _FILES_AT_ONCE = 8  # in the driver's memory
 EVENT_FILE = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/[^/]+\.parquet")
 # So many index files, and the cache is made anew: what no commit holds any more is left behind.
 _MOST_INDEXES = 20
-_BYTES_PER_NAME = 9  # of a pack: a hash, and how large about
 _INDEX_SCHEMA = pa.schema([pa.field("range_id", pa.string()), pa.field("pack", pa.string())])
 
 
@@ -141,12 +140,6 @@ def event_files(store: ObjectStore, run_id: RunId | None = None) -> list[EventFi
         if run_id is None or kind == RESTORED or name["run"] == run_id:
             events.append(EventFile(key, kind, int(name["order"])))
     return events
-
-
-def names_in_cache(store: ObjectStore) -> int:
-    """About how many names the ranges have that earlier runs have read, by the size of what is kept of them."""
-    pages = store.list(f"{RANGE_CACHE}pack")
-    return sum(sum_of(page, "size") for page in pages) // _BYTES_PER_NAME
 
 
 def load_range_index(store: ObjectStore, *, may_remove: bool = True) -> dict[RangeId, str]:
