@@ -43,6 +43,8 @@ CAUGHT, SURVIVED, STALE, BROKEN = "caught", "SURVIVED", "STALE", "BROKEN"
 NOT_TRIED = "not tried"
 SOME_TEST_FAILED = 1  # pytest's exit statuses; what is neither is no verdict on the mistake
 ALL_TESTS_PASSED = 0
+TOOK_TOO_LONG = -1
+_MOST_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +238,21 @@ def _rewrite(path: Path, text: str) -> None:
 
 def run_tests(copy: Path, tests: Sequence[str], *options: str) -> tuple[int, str]:
     """Pytest's exit status and the end of what it said, for tests of the copy on the copy's source."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests],
-        cwd=copy,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "testing")]),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests],
+            cwd=copy,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "testing")]),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_MOST_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return TOOK_TOO_LONG, f"the tests did not end within {_MOST_SECONDS} s"
     return ran.returncode, "\n".join((ran.stdout + ran.stderr).splitlines()[-200:])
 
 

@@ -204,9 +204,21 @@ def test_a_namespace_that_is_no_longer_listed_is_not_opened() -> None:
         later.read("a")
 
 
-def test_serve_takes_the_lists_and_no_memory(tmp_path: Path) -> None:
+def test_serve_takes_the_lists_and_no_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What outlives the process can't refer to what does not."""
-    words = ["serve", "--data", str(tmp_path / "lake"), "--allow-namespace", "mem://x"]
+    # Without the refusal it would serve until somebody stops it.
+    monkeypatch.setattr("lakesweep.lake.server.serve_lake", lambda *_, **__: None)
+    words = [
+        "serve",
+        "--data",
+        str(tmp_path / "lake"),
+        "--port",
+        "0",
+        "--allow-namespace",
+        "mem://x",
+    ]
     refused = CliRunner().invoke(app, words)
     assert isinstance(refused.exception, ConfigError)
     assert not (tmp_path / "lake").exists()
