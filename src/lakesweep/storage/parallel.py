@@ -17,10 +17,11 @@ _STOP_CHECK_SECONDS = 0.1
 
 def ordered_parallel(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int
-) -> Iterator[tuple[Item, Result]]:
+) -> Generator[tuple[Item, Result], None, None]:
     """(item, work(item)) in the items' order; at most `2 × workers` results wait at a time.
 
-    One worker is the caller itself: no thread is started for it.
+    One worker is the caller itself: no thread is started for it. Who leaves before the end waits for no thread: Python's
+    garbage collector may be who leaves, in any thread and inside any lock, also one that the thread's end needs.
     """
     if workers == 1:
         for item in items:
@@ -28,6 +29,7 @@ def ordered_parallel(
         return
     pending: deque[tuple[Item, Future[Result]]] = deque()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="lakesweep-store")
+    is_left = False
     try:
         for item in items:
             pending.append((item, pool.submit(work, item)))
@@ -37,8 +39,11 @@ def ordered_parallel(
         while pending:
             first, future = pending.popleft()
             yield first, future.result()
+    except GeneratorExit:
+        is_left = True
+        raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        pool.shutdown(wait=not is_left, cancel_futures=True)
 
 
 class Crew:
@@ -86,7 +91,8 @@ def merged_streams(
 ) -> Generator[Result, None, None]:
     """Everything that the sources yield, interleaved, each read by one of `workers` threads.
 
-    At most `depth` results wait. The first error of any source is raised; whoever stops early stops the threads.
+    At most `depth` results wait. The first error of any source is raised; whoever stops early stops the threads, and as
+    with `ordered_parallel` does not wait for them.
     """
     results: queue.Queue[Result | _End | BaseException] = queue.Queue(depth)
     waiting = iter(sources)
@@ -123,6 +129,7 @@ def merged_streams(
     for thread in threads:
         thread.start()
     running = len(threads)
+    is_left = False
     try:
         while running:
             result = results.get()
@@ -132,7 +139,10 @@ def merged_streams(
                 raise result
             else:
                 yield result
+    except GeneratorExit:
+        is_left = True
+        raise
     finally:
         stopped.set()
-        for thread in threads:
+        for thread in () if is_left else threads:
             thread.join()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 
@@ -79,5 +79,40 @@ def test_stopping_early_stops_the_threads() -> None:
 
     stream = merged_streams([endless, endless], 2, 2)
     next(stream)
-    stream.close()  # type: ignore[attr-defined]
-    assert not [thread for thread in threading.enumerate() if thread.name == "lakesweep-list"]
+    readers = [thread for thread in threading.enumerate() if thread.name == "lakesweep-list"]
+    assert readers
+    stream.close()
+    for reader in readers:
+        reader.join(10)
+        assert not reader.is_alive()
+
+
+def _left_within_seconds(stream: Generator[object, None, None]) -> bool:
+    """Whether a reader that leaves is free, though threads of the stream are busy."""
+    leaving = threading.Thread(target=stream.close, daemon=True)
+    leaving.start()
+    leaving.join(5)
+    return not leaving.is_alive()
+
+
+def test_who_leaves_early_waits_for_no_thread() -> None:
+    """The garbage collector may be who leaves, inside of a lock that a thread needs to end: both would wait for ever."""
+    go_on = threading.Event()
+
+    def slow(number: int) -> int:
+        if number:
+            go_on.wait(60)
+        return number
+
+    def slow_stream() -> Iterator[int]:
+        yield 1
+        go_on.wait(60)
+
+    results = ordered_parallel(slow, [0, 1, 2, 3, 4], 2)
+    merged = merged_streams([slow_stream], 1, 1)
+    try:
+        for stream in (results, merged):
+            next(stream)
+            assert _left_within_seconds(stream)
+    finally:
+        go_on.set()
