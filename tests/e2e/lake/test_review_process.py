@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import httpx
@@ -38,9 +40,13 @@ def _wait_for(what: Callable[[], bool]) -> None:
         time.sleep(_OFTEN)
 
 
-def _reviewers(of: int | None = None) -> list[psutil.Process]:
-    children = psutil.Process(of).children(recursive=True)
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+def _reviewers() -> list[BaseProcess]:
+    """Processes that review for this one, none that another test has left behind."""
+    return [one for one in multiprocessing.active_children() if one.name == "lake-reviewer"]
+
+
+def _started_by(server: int) -> list[psutil.Process]:
+    return psutil.Process(server).children(recursive=True)
 
 
 @pytest.fixture
@@ -77,7 +83,7 @@ def test_another_process_reviews_and_this_one_counts(lake: Lake) -> None:
         _wait_for(is_gone)
         _wait_for(lambda: lake.reviewer.counts.deleted_objects == 1)
         (reviewer,) = _reviewers()
-        assert reviewer.nice() > psutil.Process().nice()
+        assert psutil.Process(reviewer.pid).nice() > psutil.Process().nice()
         reviewer.kill()
         _wait_for(_overwrite(lake))
         (another,) = _reviewers()
@@ -132,7 +138,7 @@ def test_killed_server_leaves_no_reviewer(tmp_path: Path) -> None:
             _wait_for(lambda: sum(file.is_file() for file in data.rglob("*")) == 1)
             told = "lakesweep_lake_hard_deleted_objects_total 1"
             _wait_for(lambda: told in httpx.get(f"{url}/metrics", auth=user.auth).text)
-        reviewers = _reviewers(process.pid)
+        reviewers = _started_by(process.pid)
         assert reviewers
         process.send_signal(signal.SIGKILL)
         _, alive = psutil.wait_procs(reviewers, timeout=_LONGEST)
