@@ -93,3 +93,11 @@ def test_what_lies_directly_in_a_folder_is_found_past_all_others(
     if scan.end_at is not None:
         wanted = [key for key in wanted if key <= scan.end_at]
     assert found == wanted
+
+
+def test_what_lies_behind_a_folder_of_several_pages_is_found() -> None:
+    """A page that ends inside a folder is not the end of what lies beside it."""
+    inside = [f"p/a/{number:05}" for number in range(2_500)]
+    store = filled([*inside, "p/b", "p/c/x", "p/d"])
+    found = [k for b in scan_direct(store, KeyRange("p/")) for k in b.column("key").to_pylist()]
+    assert found == ["p/b", "p/d"]
