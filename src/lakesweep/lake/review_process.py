@@ -19,6 +19,7 @@ from multiprocessing.context import SpawnProcess
 from lakesweep.errors import LakesweepError
 from lakesweep.lake.hard_delete.reviewer import Reviewer
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.repeating import repeating
 from lakesweep.lake.workers import watch_parent
 
 __all__ = ["REVIEW_SECONDS", "Review", "review_until_told", "reviewing_elsewhere"]
@@ -42,22 +43,10 @@ def reviewing_elsewhere(
         reviewer: its counts are those of the process; it reviews nothing itself.
     """
     crew = _Crew(reviewer, review)
-    stop = threading.Event()
-
-    def watch() -> None:
-        while not stop.wait(every_seconds):
-            try:
-                crew.look()
-            except LakesweepError:
-                logger.exception("reviews can't begin; trying again in %.0f s", every_seconds)
-
-    thread = threading.Thread(target=watch, name="lake-reviews", daemon=True)
-    thread.start()
     try:
-        yield
+        with repeating("start of reviews", crew.look, every_seconds):
+            yield
     finally:
-        stop.set()
-        thread.join()
         crew.stop()
 
 

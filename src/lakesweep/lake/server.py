@@ -24,7 +24,7 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import ConfigError
 from lakesweep.lake.api.app import API_PATH, build_app
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.api.observing import AuditLog
@@ -34,6 +34,7 @@ from lakesweep.lake.format_version import check_format
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.sql import open_sql_store
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.repeating import repeating
 from lakesweep.lake.review_process import (
     REVIEW_SECONDS,
     Review,
@@ -289,32 +290,12 @@ def housekeeping(
 ) -> AbstractContextManager[None]:
     """Run the lake's upkeep in a thread while the block lasts."""
     # What was not cleaned up stays protected; the next round tries again.
-    return _repeating("housekeeping", lake.housekeeping.run, every_seconds)
+    return repeating("housekeeping", lake.housekeeping.run, every_seconds)
 
 
 def reviewing(lake: Lake, every_seconds: float = REVIEW_SECONDS) -> AbstractContextManager[None]:
     """Review what lost its last reference, in a thread while the block lasts: by the lake's own clock."""
-    return _repeating("review", lake.reviewer.run, every_seconds)
-
-
-@contextmanager
-def _repeating(name: str, work: Callable[[], None], every_seconds: float) -> Iterator[None]:
-    stop = threading.Event()
-
-    def run() -> None:
-        while not stop.wait(every_seconds):
-            try:
-                work()
-            except LakesweepError:
-                logger.exception("%s failed; trying again in %.0f s", name, every_seconds)
-
-    thread = threading.Thread(target=run, name=f"lake-{name}", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+    return repeating("review", lake.reviewer.run, every_seconds)
 
 
 class LakeServer:
