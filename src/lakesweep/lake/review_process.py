@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
@@ -67,6 +68,7 @@ def review_until_told(
     set_up_logging()
     lake = opened()
     lake.reviewer.name = name
+    lake.reviewer.rest = time.sleep  # writers get at least every second turn
     try:
         while True:
             try:

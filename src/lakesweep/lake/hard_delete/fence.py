@@ -23,7 +23,7 @@ from functools import lru_cache
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.errors import CondemnedError
 from lakesweep.lake.kv.interface import Change, Held, scan
-from lakesweep.lake.records import decode_record, encode_record, from_micros, to_micros
+from lakesweep.lake.records import decode_record, encode_long_record, from_micros, to_micros
 from lakesweep.lake.values import Repository
 
 KEY = b"fence"
@@ -166,7 +166,7 @@ class Fence:
 
 
 def _encode(state: FenceState) -> bytes:
-    return encode_record(
+    return encode_long_record(
         {
             "version": state.version,
             "condemned": {

@@ -10,7 +10,7 @@ from lakesweep.formats.xid import new_xid
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.hard_delete.queue import Dropped
 from lakesweep.lake.kv.interface import Change
-from lakesweep.lake.records import decode_record, encode_record, from_micros
+from lakesweep.lake.records import decode_record, encode_long_record, from_micros
 from lakesweep.lake.values import Repository
 
 # Keys end in an xid, which begins with its time: they sort by age.
@@ -65,7 +65,7 @@ class DeleteLedger:
 
 
 def _encode(rows: list[LedgerRow]) -> bytes:
-    return encode_record(
+    return encode_long_record(
         {
             "rows": [
                 # Without the staged value: users wait while a record of a thousand rows is written.

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -41,6 +42,7 @@ from lakesweep.lake.values import Repository
 logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 1_000
+_CHANGES_IN_STEP = 50
 _LEASE_KEY = b"hard-delete/lease"
 _LEASE_LIFE = timedelta(minutes=2)
 _OURS = "data/"
@@ -88,6 +90,8 @@ class Reviewer:
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
     name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     """Of the holder of leases; who takes a dead one's place takes its name, and need not wait."""
+    rest: Callable[[float], object] = field(default=lambda _seconds: None, init=False)
+    """Called after each transaction with the time it took, which others who write may have waited for."""
 
     def run(self) -> None:
         """Review what is due in every repository, as long as there is something; one at a time in a process."""
@@ -154,8 +158,21 @@ class Reviewer:
             else:
                 continue
             self.counts.kept += 1
-        if changes:
-            self._context.kv.change_all(unique(changes))
+        self._change_in_steps(changes)
+
+    def _change_in_steps(self, changes: Iterable[Change]) -> None:
+        """Make changes in their order, but few at a time: users who write wait for each transaction."""
+        left = unique(changes)
+        while left:
+            self._change(left[:_CHANGES_IN_STEP])
+            left = left[_CHANGES_IN_STEP:]
+
+    def _change(self, changes: Sequence[Change]) -> bool:
+        """Make all changes in one transaction, or none, and let others write before the next one."""
+        began = time.perf_counter()
+        is_done = self._context.kv.change_all(changes)
+        self.rest(time.perf_counter() - began)
+        return is_done
 
     def _condemn(
         self, repository: Repository, addresses: Collection[str], now: datetime
@@ -169,7 +186,7 @@ class Reviewer:
                 return found.state.condemned
             condemned = {**found.state.condemned, **new}
             state = replace(found.state, condemned=condemned, has_condemned=True)
-            if self._context.kv.change_all([self._fence.change(found, state)]):
+            if self._change([self._fence.change(found, state)]):
                 return condemned
 
     def _delete_unreferenced(
@@ -224,14 +241,15 @@ class Reviewer:
             }
             told = self._ledger.begin(repository, going.values(), now)
             state = replace(found.state, condemned={**found.state.condemned, **mine})
-            if self._context.kv.change_all([told, self._fence.change(found, state)]):
+            if self._change([told, self._fence.change(found, state)]):
                 break
         rows = self._delete(repository, going, now)
         gone = {row.dropped.address for row in rows if row.outcome in _GONE}
-        changes = [self._ledger.end(told, rows)]
-        for address in gone:
-            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
-        self._lift(repository, {address: mine[address] for address in gone}, changes)
+        done = [one for address in gone for one in by_address.get(address, ())]
+        # Before the condemnations are lifted: those of a review that died here are gone on with, whatever is queued.
+        self._change_in_steps([self._queue.done(repository, one) for one in done])
+        over = {address: mine[address] for address in gone}
+        self._lift(repository, over, [self._ledger.end(told, rows)])
 
     def _by_address(
         self, repository: Repository, mine: Collection[str], queued: Iterable[Queued]
@@ -255,7 +273,7 @@ class Reviewer:
             buried = [self._tombs.bury(repository, going[name], now) for name in names]
             tombs = unique(change for change in buried if change is not None)
             if tombs:
-                self._context.kv.change_all(tombs)
+                self._change(tombs)
         for outcome in self._context.store(repository).delete_many(names):
             dropped = going[outcome.key]
             rows.append(LedgerRow(dropped, now, outcome.status.value, outcome.detail))
@@ -285,7 +303,7 @@ class Reviewer:
                 if over.get(address) != one
             }
             state = replace(found.state, condemned=kept)
-            if self._context.kv.change_all([*unique(changes), self._fence.change(found, state)]):
+            if self._change([*unique(changes), self._fence.change(found, state)]):
                 return
 
     def _is_wanted(self, repository: Repository) -> bool:

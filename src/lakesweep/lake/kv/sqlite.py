@@ -2,6 +2,9 @@
 
 A commit waits for the disk. While one is under way, the writes that arrive queue up, and whoever gets the next turn makes
 one transaction of them all: many requests share one wait, and each is answered only when its own change is on the disk.
+
+Long values lie in a table of their own. SQLite reads a whole row to compare it with a key that it looks for, and a row that
+does not fit its page from many pages: a record of a hundred kilobytes made every look-up that passed by it ten times as long.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,37 +23,52 @@ from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row, end_of_prefix
 from lakesweep.storage.waiting import about_to_wait
 
-# All columns are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
-# partition reads the file front to back.
-_CREATE_TABLE = (
+# Parts and keys are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
+# partition reads the file front to back. A value is bytes, or the number of a long one.
+_CREATE_TABLES = (
     "CREATE TABLE IF NOT EXISTS lake_kv (part BLOB NOT NULL, k BLOB NOT NULL, v BLOB NOT NULL,"
-    " PRIMARY KEY (part, k)) WITHOUT ROWID"
+    " PRIMARY KEY (part, k)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS lake_kv_long (id INTEGER PRIMARY KEY, v BLOB NOT NULL)",
+    "CREATE TRIGGER IF NOT EXISTS lake_kv_long_replaced AFTER UPDATE OF v ON lake_kv"
+    " WHEN typeof(OLD.v) = 'integer' BEGIN DELETE FROM lake_kv_long WHERE id = OLD.v; END",
+    "CREATE TRIGGER IF NOT EXISTS lake_kv_long_deleted AFTER DELETE ON lake_kv"
+    " WHEN typeof(OLD.v) = 'integer' BEGIN DELETE FROM lake_kv_long WHERE id = OLD.v; END",
 )
-_GET = "SELECT v FROM lake_kv WHERE part = ? AND k = ?"
+_MOST_BYTES_IN_ROW = 700  # with its keys a row of that stays within a quarter of a page
+_KEEP_LONG = "INSERT INTO lake_kv_long (v) VALUES (?)"
+_DROP_LONG = "DELETE FROM lake_kv_long WHERE id = ?"
+_VALUE = (
+    "CASE typeof(v) WHEN 'integer' THEN (SELECT long.v FROM lake_kv_long AS long"
+    " WHERE long.id = lake_kv.v) ELSE v END"
+)
+_GET = f"SELECT {_VALUE} FROM lake_kv WHERE part = ? AND k = ?"
 _SET = (
     "INSERT INTO lake_kv (part, k, v) VALUES (?, ?, ?)"
     " ON CONFLICT (part, k) DO UPDATE SET v = excluded.v"
 )
 _CREATE = "INSERT INTO lake_kv (part, k, v) VALUES (?, ?, ?) ON CONFLICT (part, k) DO NOTHING"
-_REPLACE = "UPDATE lake_kv SET v = ? WHERE part = ? AND k = ? AND v = ?"
-_IS_HELD = "EXISTS (SELECT 1 FROM lake_kv WHERE part = ? AND k = ? AND v = ?)"
+_REPLACE = f"UPDATE lake_kv SET v = ?3 WHERE part = ?1 AND k = ?2 AND {_VALUE} = ?4"
 _CREATE_HELD = (
-    f"INSERT INTO lake_kv (part, k, v) SELECT ?, ?, ? WHERE {_IS_HELD}"
+    "INSERT INTO lake_kv (part, k, v) SELECT ?1, ?2, ?3 WHERE EXISTS"
+    f" (SELECT 1 FROM lake_kv WHERE part = ?4 AND k = ?5 AND {_VALUE} = ?6)"
     " ON CONFLICT (part, k) DO NOTHING"
 )
-_REPLACE_HELD = f"{_REPLACE} AND {_IS_HELD}"
+_REPLACE_HELD = (
+    f"{_REPLACE} AND EXISTS (SELECT 1 FROM lake_kv WHERE part = ?5 AND k = ?6 AND {_VALUE} = ?7)"
+)
 _DELETE = "DELETE FROM lake_kv WHERE part = ? AND k = ?"
-_DELETE_IF = "DELETE FROM lake_kv WHERE part = ? AND k = ? AND v = ?"
+_DELETE_IF = f"DELETE FROM lake_kv WHERE part = ? AND k = ? AND {_VALUE} = ?"
 # In steps, so that other writers get their turn while a large staging token goes.
 _DELETE_SOME = (
     "DELETE FROM lake_kv WHERE part = ?1 AND k IN"
     " (SELECT k FROM lake_kv WHERE part = ?1 ORDER BY k LIMIT ?2)"
 )
-_PAGE = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? ORDER BY k LIMIT ?"
-_PAGE_TO = "SELECT k, v FROM lake_kv WHERE part = ? AND k >= ? AND k < ? ORDER BY k LIMIT ?"
+_PAGE = f"SELECT k, {_VALUE} FROM lake_kv WHERE part = ? AND k >= ? ORDER BY k LIMIT ?"
+_PAGE_TO = f"SELECT k, {_VALUE} FROM lake_kv WHERE part = ? AND k >= ? AND k < ? ORDER BY k LIMIT ?"
 _DELETE_STEP = 20_000
 _AT_ONCE_ROWS = 10
 _WAIT_SECONDS = 60.0
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.0002, 0.001
 _MOST_IDLE_READERS = 32
 _PRAGMAS = (
     "journal_mode=WAL",  # readers and the writer do not wait for each other
@@ -77,7 +96,9 @@ class SqliteKeyValueStore:
         self._turn = threading.Lock()
         try:
             self._writer = self._connect(_WRITER_CACHE_KIB)
-            self._writer.execute(_CREATE_TABLE)
+            for statement in _CREATE_TABLES:
+                self._writer.execute(statement)
+            self._writer.execute("PRAGMA busy_timeout=0")  # it waits in `_begin`
         except sqlite3.Error as failed:
             raise self._failed(failed) from None
 
@@ -86,7 +107,8 @@ class SqliteKeyValueStore:
         return rows[0][0] if rows else None
 
     def set(self, partition: str, key: bytes, value: bytes) -> None:
-        self._write_one(_SET, (partition.encode(), key, value))
+        part = partition.encode()
+        self._write(lambda connection: _set(connection, part, key, value))
 
     def set_if(
         self,
@@ -99,16 +121,30 @@ class SqliteKeyValueStore:
         part = partition.encode()
         guard = () if held is None else (held[0].encode(), *held[1:])
         if expected is None:
-            create = _CREATE if held is None else _CREATE_HELD
-            return self._write_one(create, (part, key, value, *guard)) == 1
-        replace = _REPLACE if held is None else _REPLACE_HELD
-        return self._write_one(replace, (value, part, key, expected, *guard)) == 1
+            statement = _CREATE if held is None else _CREATE_HELD
+        else:
+            statement = _REPLACE if held is None else _REPLACE_HELD
+            guard = (expected, *guard)
+
+        def run(connection: sqlite3.Connection) -> int:
+            placed = _placed(connection, value)
+            rows = connection.execute(statement, (part, key, placed, *guard)).rowcount
+            if not rows and isinstance(placed, int):
+                connection.execute(_DROP_LONG, (placed,))
+            return rows
+
+        return self._write(run) == 1
 
     def set_many(self, partition: str, rows: Iterable[Row]) -> None:
         part = partition.encode()
-        complete = [(part, key, value) for key, value in rows]
+        complete = list(rows)
+
+        def run(connection: sqlite3.Connection) -> int:
+            placed = [(part, key, _placed(connection, value)) for key, value in complete]
+            return connection.executemany(_SET, placed).rowcount
+
         if complete:
-            self._write(lambda connection: connection.executemany(_SET, complete).rowcount)
+            self._write(run)
 
     def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
         def run(connection: sqlite3.Connection) -> int:
@@ -127,7 +163,7 @@ class SqliteKeyValueStore:
                 if change.value is None:
                     connection.execute(_DELETE, (part, change.key))
                 else:
-                    connection.execute(_SET, (part, change.key, change.value))
+                    _set(connection, part, change.key, change.value)
             return 1
 
         return self._write(run) == 1
@@ -206,7 +242,7 @@ class SqliteKeyValueStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
+        self._begin()
         try:
             yield
         except BaseException as failed:
@@ -221,6 +257,22 @@ class SqliteKeyValueStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+    def _begin(self) -> None:
+        """Begin to write, once no other process does; SQLite's own waiting sleeps for many times as long as they write."""
+        give_up_at = time.monotonic() + _WAIT_SECONDS
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as failed:
+                is_busy = failed.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > give_up_at:
+                    raise
+            else:
+                return
+            time.sleep(pause)
+            pause = min(1.5 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _read(self, statement: str, parameters: tuple[object, ...]) -> list[Any]:
         """All rows of one statement, on a connection that nobody else uses meanwhile."""
@@ -255,6 +307,17 @@ class SqliteKeyValueStore:
             f"the ref store {self._path.name} did not answer as it should: {type(cause).__name__}: {cause};"
             " whether the last change was made is not known, look before repeating it"
         )
+
+
+def _placed(connection: sqlite3.Connection, value: bytes) -> bytes | int:
+    """What stands in the row of a value: a long one is kept elsewhere, under a number."""
+    if len(value) <= _MOST_BYTES_IN_ROW:
+        return value
+    return int(connection.execute(_KEEP_LONG, (value,)).lastrowid or 0)
+
+
+def _set(connection: sqlite3.Connection, part: bytes, key: bytes, value: bytes) -> int:
+    return connection.execute(_SET, (part, key, _placed(connection, value))).rowcount
 
 
 def _value_at(connection: sqlite3.Connection, partition: str, key: bytes) -> bytes | None:
