@@ -14,7 +14,7 @@ from lakesweep.formats.metaranges import read_metarange
 from lakesweep.formats.ranges import read_range_addresses
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, KeyValueStore, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, KeyValueStore, Note, Row
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.users.sealing import create_key_file
 from lakesweep.lake.values import LakeSettings, Repository
@@ -231,6 +231,15 @@ class DyingKeyValueStore:
 
     def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
         return self._write(lambda: self._inner.change_all(changes, held))
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        return self._write(lambda: self._inner.write_over(partition, rows, note, held))
 
     def delete(self, partition: str, key: bytes) -> None:
         self._write(lambda: self._inner.delete(partition, key))

@@ -6,7 +6,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
-from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Note, Row, write_over_in_steps
 
 
 class _Partition:
@@ -91,6 +91,15 @@ class MemoryKeyValueStore:
                 else:
                     found.put(change.key, change.value)
             return True
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        return write_over_in_steps(self, partition, rows, note, held)
 
     def delete(self, partition: str, key: bytes) -> None:
         with self._lock:

@@ -18,11 +18,12 @@ from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.hard_delete import reviewer
 from lakesweep.lake.hard_delete.fence import Condemnation, Fence, FoundFence
 from lakesweep.lake.hard_delete.ledger import DeleteLedger
-from lakesweep.lake.hard_delete.queue import Queue, unique
+from lakesweep.lake.hard_delete.queue import Queue
 from lakesweep.lake.hard_delete.references import Holder, References
 from lakesweep.lake.hard_delete.reviewer import Reviewer
 from lakesweep.lake.hard_delete.revivals import Revivals
 from lakesweep.lake.hard_delete.tombs import Tombs
+from lakesweep.lake.kv.interface import unique
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep.lake.refs.branches import BranchRecord, new_staging_token
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
@@ -172,14 +173,15 @@ def rules_not_put_back(_: Any, self: RetentionRulesStore, repository: Any, rules
 @in_place_of(Staging, "_write_noting")
 def queued_after_drop(real: Any, self: Staging, *args: Any) -> bool:
     notes: list[Any] = []
-    real_notes = self._notes
+    real_note = self._note
 
-    def keep(*given: Any) -> list[Any]:
-        notes.extend(real_notes(*given))
-        return []
+    def keep(*given: Any) -> Any:
+        note = real_note(*given)
+        return lambda key, value: notes.append(note(key, value))
 
-    with patch.object(self, "_notes", keep):
+    with patch.object(self, "_note", keep):
         done: bool = real(self, *args)
+    notes = [note for note in notes if note is not None]
     if notes and done:
         self._context.kv.change_all(unique(notes))
     return done

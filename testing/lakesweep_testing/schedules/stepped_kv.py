@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Note, Row, write_over_in_steps
 from lakesweep_testing.memory_kv import MemoryKeyValueStore
 from lakesweep_testing.schedules.steps import Access, Touch
 
@@ -56,6 +56,15 @@ class SteppedKeyValueStore:
         verb = "change_all" if first.value is not None else "delete_if"
         self._step(Access(verb, first.partition, first.key, is_write=True, also=tuple(also)))
         return self._kv.change_all(changes, held)
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        return write_over_in_steps(self, partition, rows, note, held)
 
     def delete(self, partition: str, key: bytes) -> None:
         self._step(Access("delete", partition, key, is_write=True))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from lakesweep.lake.commits.committed import Committed
 from lakesweep.lake.context import LakeContext
-from lakesweep.lake.hard_delete.queue import Dropped, Queue, unique
-from lakesweep.lake.kv.interface import Change, Row, scan
+from lakesweep.lake.hard_delete.queue import Dropped, Queue
+from lakesweep.lake.kv.interface import Change, Row, scan, unique
 from lakesweep.lake.staging.dropped_tokens import DroppedToken, DroppedTokens
 from lakesweep.lake.staging.staged_values import TOMBSTONE
 from lakesweep.lake.values import Repository

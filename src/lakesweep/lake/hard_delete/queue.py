@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -105,11 +105,6 @@ class Queue:
             address = dropped.address or address_inside(self._context, repository, entry)
             dropped = replace(dropped, address=address, size_bytes=entry.size)
         return Queued(dropped, _due(key), key, raw)
-
-
-def unique(changes: Iterable[Change]) -> list[Change]:
-    """The changes without those of a key that another change of the same transaction has."""
-    return list({(change.partition, change.key): change for change in changes}.values())
 
 
 def _encode(dropped: Dropped) -> bytes:

@@ -31,10 +31,10 @@ from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.hard_delete.dropped_entries import DroppedEntries
 from lakesweep.lake.hard_delete.fence import Condemnation, Fence, FoundFence
 from lakesweep.lake.hard_delete.ledger import DeleteLedger, LedgerRow
-from lakesweep.lake.hard_delete.queue import Dropped, Queue, Queued, unique
+from lakesweep.lake.hard_delete.queue import Dropped, Queue, Queued
 from lakesweep.lake.hard_delete.references import Holder, References
 from lakesweep.lake.hard_delete.tombs import ABSENT, Tombs
-from lakesweep.lake.kv.interface import Change
+from lakesweep.lake.kv.interface import Change, unique
 from lakesweep.lake.records import decode_record, encode_record, from_micros
 from lakesweep.lake.refs.repositories import Repositories
 from lakesweep.lake.values import Repository
@@ -74,6 +74,10 @@ class ReviewCounts:
         self.latency_seconds += other.latency_seconds
 
 
+def _go_on(_seconds: float) -> None:
+    """No rest."""
+
+
 @dataclass(eq=False, repr=False)
 class Reviewer:
     """Reviews the queues of all repositories."""
@@ -90,7 +94,7 @@ class Reviewer:
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
     name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     """Of the holder of leases; who takes a dead one's place takes its name, and need not wait."""
-    rest: Callable[[float], object] = field(default=lambda _seconds: None, init=False)
+    rest: Callable[[float], object] = field(default_factory=lambda: _go_on, init=False)
     """Called after each transaction with the time it took, which others who write may have waited for."""
 
     def run(self) -> None:

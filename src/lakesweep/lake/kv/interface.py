@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import EllipsisType
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,13 @@ class Change(NamedTuple):
     key: bytes
     value: bytes | None
     expected: bytes | EllipsisType | None = ...
+
+
+Note = Callable[[bytes, bytes], Change | None]
+"""What is recorded of a key's value when it is written over."""
+
+_MOST_RIVALS = 1_000
+"""How often rows are tried for which others come first, each of them having written one."""
 
 
 class KeyValueStore(Protocol):
@@ -66,6 +73,20 @@ class KeyValueStore(Protocol):
         """Make all changes in one transaction, of any partitions and each of another key, or none of them; say which.
 
         They are made if each finds what it expects, while each key of `held` has its value.
+        """
+        ...
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        """Write the rows (None: the key goes), and in the same transaction what `note` makes of each value that goes.
+
+        All of it, or nothing where a key of `held` has another value; say which. Of two rows for one key the second
+        writes over the first.
         """
         ...
 
@@ -112,6 +133,41 @@ def scan(
         if len(rows) < page_rows:
             return
         after = rows[-1][0]
+
+
+def write_over_in_steps(
+    kv: KeyValueStore,
+    partition: str,
+    rows: Sequence[tuple[bytes, bytes | None]],
+    note: Note,
+    held: Sequence[Held],
+) -> bool:
+    """`write_over` for a store that has no lock of its own: it reads, and writes if what it read is there still."""
+    last = dict(rows)
+    for _ in range(_MOST_RIVALS):
+        present = {key: kv.get(partition, key) for key in last}
+        changes = [
+            Change(partition, key, value, present[key])
+            for key, value in last.items()
+            if value != present[key]
+        ]
+        if not changes:
+            return True
+        # Of two rows for one key the first is written over at once.
+        gone = [(key, value) for key, value in rows if value != last[key]]
+        gone += [(change.key, present[change.key]) for change in changes]
+        noted = [note(key, value) for key, value in gone if value is not None]
+        changes += unique(change for change in noted if change is not None)
+        if kv.change_all(changes, held):
+            return True
+        if any(kv.get(part, key) != value for part, key, value in held):
+            return False
+    return False
+
+
+def unique(changes: Iterable[Change]) -> list[Change]:
+    """The changes without those of a key that another change of the same transaction has."""
+    return list({(change.partition, change.key): change for change in changes}.values())
 
 
 def end_of_prefix(prefix: bytes) -> bytes | None:

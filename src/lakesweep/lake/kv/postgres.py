@@ -21,7 +21,15 @@ from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row, end_of_prefix
+from lakesweep.lake.kv.interface import (
+    PAGE_ROWS,
+    Change,
+    Held,
+    Note,
+    Row,
+    end_of_prefix,
+    write_over_in_steps,
+)
 
 # All columns are bytes: those are ordered bytewise, whatever collation the server was set up with.
 _METADATA = MetaData()
@@ -140,6 +148,15 @@ class PostgresKeyValueStore:
                     connection.rollback()
                     return False
         return True
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        return write_over_in_steps(self, partition, rows, note, held)
 
     def delete(self, partition: str, key: bytes) -> None:
         self._write(_DELETE, {"part": partition.encode(), "k": key})

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesweep.lake.errors import RefStoreError
-from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Row, end_of_prefix
+from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Note, Row, end_of_prefix
 from lakesweep.storage.waiting import about_to_wait
 
 # Parts and keys are bytes, which SQLite orders bytewise. Rows live in the primary key's own tree, so that a scan of a
@@ -108,7 +108,7 @@ class SqliteKeyValueStore:
 
     def set(self, partition: str, key: bytes, value: bytes) -> None:
         part = partition.encode()
-        self._write(lambda connection: _set(connection, part, key, value))
+        self._write(lambda connection: _put(connection, part, key, value))
 
     def set_if(
         self,
@@ -149,21 +149,38 @@ class SqliteKeyValueStore:
     def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
         def run(connection: sqlite3.Connection) -> int:
             # Nothing comes between: this connection has the only transaction that writes.
-            for partition, key, value in held:
-                if _value_at(connection, partition, key) != value:
+            if not _are_held(connection, held):
+                return 0
+            for change in changes:
+                part, expected = change.partition.encode(), change.expected
+                if expected is not ... and _value_at(connection, part, change.key) != expected:
                     return 0
             for change in changes:
-                expected = change.expected
-                if expected is not ... and (
-                    _value_at(connection, change.partition, change.key) != expected
-                ):
-                    return 0
-            for change in changes:
-                part = change.partition.encode()
-                if change.value is None:
-                    connection.execute(_DELETE, (part, change.key))
-                else:
-                    _set(connection, part, change.key, change.value)
+                _make(connection, change)
+            return 1
+
+        return self._write(run) == 1
+
+    def write_over(
+        self,
+        partition: str,
+        rows: Sequence[tuple[bytes, bytes | None]],
+        note: Note,
+        held: Sequence[Held] = (),
+    ) -> bool:
+        part = partition.encode()
+
+        def run(connection: sqlite3.Connection) -> int:
+            if not _are_held(connection, held):
+                return 0
+            for key, value in rows:
+                present = _value_at(connection, part, key)
+                if value == present:
+                    continue
+                noted = None if present is None else note(key, present)
+                if noted is not None:
+                    _make(connection, noted)
+                _put(connection, part, key, value)
             return 1
 
         return self._write(run) == 1
@@ -316,12 +333,22 @@ def _placed(connection: sqlite3.Connection, value: bytes) -> bytes | int:
     return int(connection.execute(_KEEP_LONG, (value,)).lastrowid or 0)
 
 
-def _set(connection: sqlite3.Connection, part: bytes, key: bytes, value: bytes) -> int:
+def _put(connection: sqlite3.Connection, part: bytes, key: bytes, value: bytes | None) -> int:
+    if value is None:
+        return connection.execute(_DELETE, (part, key)).rowcount
     return connection.execute(_SET, (part, key, _placed(connection, value))).rowcount
 
 
-def _value_at(connection: sqlite3.Connection, partition: str, key: bytes) -> bytes | None:
-    row = connection.execute(_GET, (partition.encode(), key)).fetchone()
+def _make(connection: sqlite3.Connection, change: Change) -> None:
+    _put(connection, change.partition.encode(), change.key, change.value)
+
+
+def _are_held(connection: sqlite3.Connection, held: Sequence[Held]) -> bool:
+    return all(_value_at(connection, part.encode(), key) == value for part, key, value in held)
+
+
+def _value_at(connection: sqlite3.Connection, part: bytes, key: bytes) -> bytes | None:
+    row = connection.execute(_GET, (part, key)).fetchone()
     return None if row is None else row[0]
 
 

@@ -11,7 +11,7 @@ Where objects are deleted for good, what is written over is queued for review in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,14 +20,12 @@ from lakesweep.lake.addresses.inside import staged_address
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import GoneError, MissingError, PreconditionFailedError
 from lakesweep.lake.hard_delete.fence import Fence
-from lakesweep.lake.hard_delete.queue import Dropped, Queue, unique
-from lakesweep.lake.kv.interface import Change, Held, Row
+from lakesweep.lake.hard_delete.queue import Dropped, Queue
+from lakesweep.lake.kv.interface import Change, Held, Note, Row
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, sealed, too_many_tries
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.values import Repository
 
-_MOST_RIVALS = 1_000
-"""How often a key is tried for which others come first, each of them having written it."""
 _FROM_FIRST_TRY, _FROM_SECOND_TRY, _NEVER = 0, 1, MAX_TRIES
 
 
@@ -202,26 +200,8 @@ class Staging:
         Args:
             kept_addresses: addresses of rows that may be at their path already.
         """
-        kv, token = self._context.kv, record.head.staging_token
-        last = dict(rows)
-        for _ in range(_MOST_RIVALS):
-            present = {key: kv.get(token, key) for key in last}
-            changes = [
-                Change(token, key, value, present[key])
-                for key, value in last.items()
-                if value != present[key]
-            ]
-            if not changes:
-                return True
-            # Of two rows for one path the first is written over at once.
-            dropped = [(key, value) for key, value in rows if value != last[key]]
-            dropped += [(change.key, present[change.key]) for change in changes]
-            notes = self._notes(repository, record.head.id, dropped, kept_addresses)
-            if kv.change_all([*changes, *notes], conditions):
-                return True
-            if any(kv.get(part, key) != value for part, key, value in conditions):
-                return False
-        return False
+        note = self._note(repository, record.head.id, kept_addresses)
+        return self._context.kv.write_over(record.head.staging_token, rows, note, conditions)
 
     def _write_absent(
         self, repository: Repository, record: BranchRecord, row: Row, conditions: Sequence[Held]
@@ -238,25 +218,24 @@ class Staging:
         # Nothing is written over but a tombstone.
         return self._context.kv.change_all([Change(token, key, value, present)], conditions)
 
-    def _notes(
-        self,
-        repository: Repository,
-        branch_id: str,
-        dropped: Iterable[tuple[bytes, bytes | None]],
-        kept_addresses: Mapping[bytes, str],
-    ) -> list[Change]:
+    def _note(
+        self, repository: Repository, branch_id: str, kept_addresses: Mapping[bytes, str]
+    ) -> Note:
         """Records for the review of what is written over; not of an entry whose address stays at its path."""
         if not self._context.hard_deletes(repository):
-            return []
+            return lambda _key, _value: None
         now = self._context.now()
-        notes: list[Change] = []
-        for key, value in dropped:
+
+        def note(key: bytes, value: bytes) -> Change | None:
+            if not value:
+                return None
             stays = kept_addresses.get(key)
-            if value and not (stays and stays == staged_address(self._context, repository, value)):
-                path = key.decode(errors="replace")
-                gone = Dropped("", branch_id, path, now, value)
-                notes.append(self._queue.note(repository, gone))
-        return unique(notes)
+            if stays and stays == staged_address(self._context, repository, value):
+                return None
+            path = key.decode(errors="replace")
+            return self._queue.note(repository, Dropped("", branch_id, path, now, value))
+
+        return note
 
     def _assert_stored(self, repository: Repository, branch_id: str, rows: list[Row]) -> None:
         """Refuse to stage again an object whose first entry was thrown away, and the object deleted."""
