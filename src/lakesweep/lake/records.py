@@ -28,7 +28,7 @@ def encode_record(fields: Mapping[str, Any]) -> bytes:
 
 
 def encode_long_record(fields: Mapping[str, Any]) -> bytes:
-    """The same, packed where it is long: who writes a record of a thousand addresses keeps other writers waiting."""
+    """The record, packed where it is long: who writes a thousand addresses keeps other writers waiting."""
     plain = encode_record(fields)
     return plain if len(plain) <= _MOST_PLAIN_BYTES else zlib.compress(plain, level=1)
 

@@ -68,7 +68,7 @@ def review_until_told(
     set_up_logging()
     lake = opened()
     lake.reviewer.name = name
-    lake.reviewer.rest = time.sleep  # writers get at least every second turn
+    lake.reviewer.rest = time.sleep  # those who write get every second turn at least
     try:
         while True:
             try:

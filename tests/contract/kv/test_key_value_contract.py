@@ -199,6 +199,70 @@ def test_of_changes_and_a_move_of_their_fence_one_comes_first(kv: KeyValueStore)
         assert is_found or not is_written
 
 
+def _kept_in_q(key: bytes, value: bytes) -> Change | None:
+    return None if value == b"unwanted" else Change("q", key + b"=" + value, b"")
+
+
+def test_what_is_written_over_is_noted(kv: KeyValueStore) -> None:
+    """Each value that goes is noted: one replaced, one taken away, one that the same call wrote; none that stays."""
+    kv.set_many("p", [(b"a", b"1"), (b"b", b"2"), (b"same", b"3"), (b"c", b"unwanted")])
+    rows = [(b"a", b"new"), (b"b", None), (b"same", b"3"), (b"c", b"4"), (b"d", b"first")]
+    assert kv.write_over("p", [*rows, (b"d", b"second"), (b"absent", None)], _kept_in_q)
+    left = [(b"a", b"new"), (b"c", b"4"), (b"d", b"second"), (b"same", b"3")]
+    assert kv.page("p") == left
+    assert [key for key, _ in kv.page("q")] == [b"a=1", b"b=2", b"d=first"]
+
+
+def test_what_is_held_keeps_rows_and_notes_from_being_written(kv: KeyValueStore) -> None:
+    """A key with another value, or none: nothing is changed, and nothing noted."""
+    kv.set("p", b"a", b"1")
+    kv.set("p2", b"fence", b"now")
+    rows = [(b"a", b"2"), (b"b", b"3")]
+    assert not kv.write_over("p", rows, _kept_in_q, [("p2", b"fence", b"before")])
+    assert not kv.write_over(
+        "p", rows, _kept_in_q, [("p2", b"fence", b"now"), ("p2", b"absent", b"")]
+    )
+    assert (kv.page("p"), kv.page("q")) == ([(b"a", b"1")], [])
+    assert kv.write_over("p", rows, _kept_in_q, [("p2", b"fence", b"now")])
+    assert (kv.page("p"), kv.page("q")) == (rows, [(b"a=1", b"")])
+
+
+def test_of_many_that_write_over_each_other_none_is_forgotten(kv: KeyValueStore) -> None:
+    """Of all values that were written to a key, the last is there and the others are noted."""
+
+    def write(n: int) -> bool:
+        return all(kv.write_over("p", [(b"k", b"%d-%d" % (n, m))], _kept_in_q) for m in range(10))
+
+    assert all(_all_at_once(6, write))
+    noted = {key.removeprefix(b"k=") for key, _ in kv.page("q")}
+    last = kv.get("p", b"k")
+    assert last not in noted
+    assert noted | {last} == {b"%d-%d" % (n, m) for n in range(6) for m in range(10)}
+
+
+@pytest.mark.parametrize("length", [0, 700, 701, 5_000, 300_000])
+def test_values_of_any_length(kv: KeyValueStore, length: int) -> None:
+    """Every operation reads, compares and replaces long values as it does short ones."""
+    one, two = b"1" * length, b"2" * length + b"!"
+    assert kv.set_if("p", b"k", one, None)
+    assert not kv.set_if("p", b"k", two, None)
+    assert not kv.set_if("p", b"k", two, two)
+    assert kv.get("p", b"k") == one
+    assert kv.set_if("p", b"k", two, one, ("p", b"k", one))
+    assert not kv.set_if("p", b"other", one, None, ("p", b"k", one))
+    assert kv.set_if("p", b"other", one, None, ("p", b"k", two))
+    assert kv.page("p") == [(b"k", two), (b"other", one)]
+    assert not kv.change_all([Change("p", b"k", b"", one)])
+    assert kv.change_all([Change("p", b"k", one, two)], [("p", b"other", one)])
+    assert kv.write_over("p", [(b"k", two)], lambda key, value: Change("q", key, value))
+    assert kv.page("q", prefix=b"k") == [(b"k", one)]
+    kv.set_many("p", [(b"k", one), (b"other", two)])
+    assert not kv.delete_if("p", b"k", two)
+    assert kv.delete_if("p", b"k", one)
+    kv.set("p", b"other", b"")
+    assert kv.page("p") == [(b"other", b"")]
+
+
 def test_deleted_partition_is_empty(kv: KeyValueStore) -> None:
     """All keys of the partition go, and no other's."""
     kv.set_many("p", [(b"%06d" % n, b"") for n in range(3000)])

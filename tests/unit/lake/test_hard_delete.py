@@ -663,6 +663,32 @@ def test_of_writers_of_one_path_each_queues_what_it_writes_over(
     assert not _is_there(repo, between[0])
 
 
+def test_who_reviews_lets_others_write(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rest follows every transaction: who condemned, took over or lifted does not write again at once."""
+    repo.put("a", b"old")
+    repo.put("a", b"new")
+    happened: list[str] = []
+    real = repo.kv.change_all
+
+    def counted(*arguments: object) -> bool:
+        happened.append("transaction")
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(repo.kv, "change_all", counted)
+    monkeypatch.setattr(repo.lake.reviewer, "rest", lambda _: happened.append("rest"))
+    _review(repo)
+    assert _queue_length(repo) == 0
+    assert happened == ["transaction", "rest"] * 3
+
+
+def test_a_fence_of_many_addresses_is_packed(repo: LakeRepo) -> None:
+    """Who writes it keeps others waiting for as long as it is; it reads as it was."""
+    addresses = {f"data/ft94kpt9jc67fgg3iop0/dbubh8d9jc67fgg3k{n:04}" for n in range(1000)}
+    _condemn(repo, *addresses)
+    assert _condemned(repo) == addresses
+    assert len(repo.lake.fence.read(repo.record).held[2]) < 20_000
+
+
 def test_no_commit_is_stored_of_entries_that_were_thrown_away(
     repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

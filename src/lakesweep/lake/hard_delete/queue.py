@@ -76,11 +76,11 @@ class Queue:
         return (self._decode(repository, *row) for row in self._context.rows(repository, _PREFIX))
 
     def later(self, repository: Repository, queued: Queued, now: datetime) -> list[Change]:
-        """Put the record off: twice as long each time. The new one comes first, should they be written one after the other."""
+        """Put the record off: twice as long each time."""
         dropped = queued.dropped
         delay = min(_FIRST_DELAY * 2 ** min(dropped.reviews, 16), _LONGEST_DELAY)
         again = replace(dropped, reviews=dropped.reviews + 1)
-        return [self._at(repository, again, now + delay), self.done(repository, queued)]
+        return [self.done(repository, queued), self._at(repository, again, now + delay)]
 
     def done(self, repository: Repository, queued: Queued) -> Change:
         """Take the record away."""

@@ -42,7 +42,6 @@ from lakesweep.lake.values import Repository
 logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 1_000
-_CHANGES_IN_STEP = 50
 _LEASE_KEY = b"hard-delete/lease"
 _LEASE_LIFE = timedelta(minutes=2)
 _OURS = "data/"
@@ -162,14 +161,8 @@ class Reviewer:
             else:
                 continue
             self.counts.kept += 1
-        self._change_in_steps(changes)
-
-    def _change_in_steps(self, changes: Iterable[Change]) -> None:
-        """Make changes in their order, but few at a time: users who write wait for each transaction."""
-        left = unique(changes)
-        while left:
-            self._change(left[:_CHANGES_IN_STEP])
-            left = left[_CHANGES_IN_STEP:]
+        if changes:
+            self._change(unique(changes))
 
     def _change(self, changes: Sequence[Change]) -> bool:
         """Make all changes in one transaction, or none, and let others write before the next one."""
@@ -249,11 +242,10 @@ class Reviewer:
                 break
         rows = self._delete(repository, going, now)
         gone = {row.dropped.address for row in rows if row.outcome in _GONE}
-        done = [one for address in gone for one in by_address.get(address, ())]
-        # Before the condemnations are lifted: those of a review that died here are gone on with, whatever is queued.
-        self._change_in_steps([self._queue.done(repository, one) for one in done])
-        over = {address: mine[address] for address in gone}
-        self._lift(repository, over, [self._ledger.end(told, rows)])
+        changes = [self._ledger.end(told, rows)]
+        for address in gone:
+            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
+        self._lift(repository, {address: mine[address] for address in gone}, changes)
 
     def _by_address(
         self, repository: Repository, mine: Collection[str], queued: Iterable[Queued]

@@ -155,8 +155,12 @@ class SqliteKeyValueStore:
                 part, expected = change.partition.encode(), change.expected
                 if expected is not ... and _value_at(connection, part, change.key) != expected:
                     return 0
-            for change in changes:
-                _make(connection, change)
+            keys = [(change.partition.encode(), change.key) for change in changes]
+            gone = [key for key, change in zip(keys, changes, strict=True) if change.value is None]
+            connection.executemany(_DELETE, gone)
+            for (part, key), change in zip(keys, changes, strict=True):
+                if change.value is not None:
+                    _put(connection, part, key, change.value)
             return 1
 
         return self._write(run) == 1
