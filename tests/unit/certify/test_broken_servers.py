@@ -190,29 +190,34 @@ def rules_for_all_branches(request: httpx.Request, send: Send) -> httpx.Response
     return send(request)
 
 
-def by_the_order_of_ids(request: httpx.Request, send: Send) -> httpx.Response:
-    """The server's list lacks a branch's first parent wherever the id of the branch's own commit sorts late."""
-    response = send(request)
-    result = response.json().get("result") if "prepare_commits/status" in str(request.url) else None
-    if result:
-        objects = memory_container(CONTAINER)
-        key = result["gc_commits_location"].removeprefix(f"mem://{CONTAINER}/")
-        head, *rows = objects.objects[key].data.decode().splitlines()
-        repository = str(request.url).partition("/gc/")[0]
-        headers = {"authorization": request.headers["authorization"]}
-        ids = {}
-        for row in rows:
-            url = f"{repository}/commits/{row.partition(',')[0]}"
-            commit = send(httpx.Request("GET", url, headers=headers)).json()
-            ids[commit["message"]] = commit["id"]
-        late = {
-            ids[f"p {name[2:]}"]
-            for name, commit in ids.items()
-            if name.startswith("f ") and commit >= ids[f"h {name[2:]}"]
-        }
-        kept = [row for row in rows if row.partition(",")[0] not in late]
-        objects.store(key, "\n".join([head, *kept, ""]).encode())
-    return response
+def without_parents(*, whatever_the_ids: bool) -> Meddle:
+    """The server's list lacks the parents of branches' own commits: those whose ids sort late, or all."""
+
+    def meddle(request: httpx.Request, send: Send) -> httpx.Response:
+        response = send(request)
+        is_status = "prepare_commits/status" in str(request.url)
+        result = response.json().get("result") if is_status else None
+        if result:
+            objects = memory_container(CONTAINER)
+            key = result["gc_commits_location"].removeprefix(f"mem://{CONTAINER}/")
+            head, *rows = objects.objects[key].data.decode().splitlines()
+            repository = str(request.url).partition("/gc/")[0]
+            headers = {"authorization": request.headers["authorization"]}
+            ids = {}
+            for row in rows:
+                url = f"{repository}/commits/{row.partition(',')[0]}"
+                commit = send(httpx.Request("GET", url, headers=headers)).json()
+                ids[commit["message"]] = commit["id"]
+            lost = {
+                ids[f"p {name[2:]}"]
+                for name, commit in ids.items()
+                if name.startswith("f ") and (whatever_the_ids or commit >= ids[f"h {name[2:]}"])
+            }
+            kept = [row for row in rows if row.partition(",")[0] not in lost]
+            objects.store(key, "\n".join([head, *kept, ""]).encode())
+        return response
+
+    return meddle
 
 
 def a_list_without_rules() -> Meddle:
@@ -408,7 +413,14 @@ CASES = [
     Case("rules are not removed", unsent("DELETE settings/gc_rules"), (retention.rules_kept,)),
     Case("a list without rules", a_list_without_rules(), (retention.without_rules,)),
     Case("rules of branches are forgotten", rules_for_all_branches, (retention.days_of_a_branch,)),
-    Case("retention by ids", by_the_order_of_ids, (retention.any_order_of_ids,)),
+    Case(
+        "retention by ids", without_parents(whatever_the_ids=False), (retention.any_order_of_ids,)
+    ),
+    Case(
+        "retention without parents",
+        without_parents(whatever_the_ids=True),
+        (retention.any_order_of_ids,),
+    ),
     Case("gone is not found", gone_as(404), hard_deletes.PROMISES[:2]),
     Case("gone is there", gone_as(200), hard_deletes.PROMISES[:2]),
     Case("entries go with their bytes", statuses(STAT, 404), (hard_deletes.entry_stays,)),

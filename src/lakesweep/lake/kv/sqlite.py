@@ -96,9 +96,12 @@ class SqliteKeyValueStore:
         self._turn = threading.Lock()
         try:
             self._writer = self._connect(_WRITER_CACHE_KIB)
-            for statement in _CREATE_TABLES:
-                self._writer.execute(statement)
             self._writer.execute("PRAGMA busy_timeout=0")  # it waits in `_begin`
+            with self._transaction():
+                for statement in _CREATE_TABLES:
+                    self._writer.execute(statement)
+        except _StatementError as failed:
+            raise self._failed(failed.error) from None
         except sqlite3.Error as failed:
             raise self._failed(failed) from None
 
@@ -269,7 +272,7 @@ class SqliteKeyValueStore:
         except BaseException as failed:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            if isinstance(failed, sqlite3.Error):
+            if isinstance(failed, Exception):
                 raise _StatementError(failed) from failed
             raise
         try:
@@ -369,7 +372,7 @@ class _Write:
 
 
 class _StatementError(Exception):
-    """A statement failed before its transaction was to be committed, so nothing of it was kept."""
+    """A statement, or what was to be noted, failed before its transaction was to be committed: nothing of it was kept."""
 
-    def __init__(self, error: sqlite3.Error) -> None:
+    def __init__(self, error: Exception) -> None:
         self.error = error

@@ -53,6 +53,23 @@ def test_waiting_writes_share_one_commit(kv: SqliteKeyValueStore) -> None:
     assert len(kv.page("p")) == 20
 
 
+def test_a_note_that_fails_takes_no_neighbour_with_it(kv: SqliteKeyValueStore) -> None:
+    """Its own row is not written, and its writer is told; the others of the group are written."""
+    kv.set("p", b"a", b"old")
+
+    def fail(_key: bytes, _value: bytes) -> None:
+        raise ValueError("what is there can't be read")
+
+    failed, *rest = _Busy(kv).together(
+        lambda: kv.write_over("p", [(b"new", b"x"), (b"a", b"new")], fail),
+        lambda: kv.set("p", b"b", b"v"),
+        lambda: kv.write_over("p", [(b"c", b"v")], fail),
+    )
+    assert isinstance(failed, RefStoreError)
+    assert rest == [None, True]
+    assert kv.page("p") == [(b"a", b"old"), (b"b", b"v"), (b"c", b"v")]
+
+
 def test_of_rivals_in_one_group_one_wins(kv: SqliteKeyValueStore) -> None:
     """Compare-and-set sees what stands before it in its own group."""
     writes = [lambda n=n: kv.set_if("p", b"k", b"%d" % n, None) for n in range(5)]
