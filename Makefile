@@ -11,7 +11,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full docs site wheel packed-env clean
+.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full bench-plots docs site wheel packed-env clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench: setup  ## how fast, how much, compared with what; minutes
 
 bench-full: setup  ## the same at full size; long
 	$(BIN)/python benchmarks/run.py --full $(ARGS)
+
+bench-plots: setup  ## how cost grows, drawn: docs/explanation/scale.md from what is measured; a quarter of an hour
+	$(BIN)/python benchmarks/growth.py $(ARGS)
 
 docs: setup  ## write docs/reference from the commands' own help
 	$(BIN)/python tools/make_docs.py
