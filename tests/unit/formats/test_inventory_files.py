@@ -19,6 +19,11 @@ AT = datetime(2024, 5, 1, 12, 30, 15, tzinfo=UTC)
 PLAIN = {"key": ["a", "b"], "size": [1, 2], "last_modified": pa.array([AT, AT])}
 
 
+def _zipped(data: bytes) -> bytes:
+    """Without the time: it would be in the names of tests, and workers that collect them must agree on those."""
+    return gzip.compress(data, mtime=0)
+
+
 def rows(data: bytes, layout: Layout) -> list[dict[str, Any]]:
     batches = list(read_inventory_file(pa.BufferReader(data), layout))
     assert all(batch.schema == INVENTORY_ROWS for batch in batches)
@@ -183,11 +188,6 @@ def test_an_empty_csv_has_no_rows(data: bytes) -> None:
     """An inventory of an empty bucket."""
     layout = S3_CSV if data else Layout("csv")
     assert rows(data, layout) == []
-
-
-def _zipped(data: bytes) -> bytes:
-    """Without the time: it would be in the names of tests, and workers that collect them must agree on those."""
-    return gzip.compress(data, mtime=0)
 
 
 def _csv(lines: int) -> bytes:
