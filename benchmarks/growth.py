@@ -28,7 +28,7 @@ from scenario import Scenario
 from scenario_server import ScenarioServer, serve
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "explanation"
-_SCALES = (0.005, 0.01, 0.02, 0.05, 0.1)
+_SCALES = (0.01, 0.02, 0.03, 0.1, 0.2)
 _AT = 0.02
 _LATENCIES_MS = (0, 20, 50, 100)
 _CORES = (1, 2)
@@ -83,10 +83,12 @@ def _measured(wanted: set[str], scales: list[float], at: float) -> Iterable[Poin
     for scale in scales if "objects" in wanted else ():
         with serve(Scenario.at_scale(scale)) as server:
             run = mark(server, "clean")
-            swept = sweep(server, run.record["mark_id"])
             point = _point("objects", server.scenario.objects.count, server, run)
+            swept = sweep(server, run.record["mark_id"])
             yield replace(
-                point, sweep_seconds=swept.seconds, sweep_cpu_seconds=swept.seen.cpu_seconds
+                point,
+                sweep_seconds=round(swept.seconds, 2),
+                sweep_cpu_seconds=round(swept.seen.cpu_seconds, 2),
             )
     if wanted & {"latency", "cores"}:
         with serve(Scenario.at_scale(at), Trouble()) as server:

@@ -187,6 +187,7 @@ def page(points: Sequence[Point], by_series: Mapping[str, Sequence[Point]]) -> s
             "",
             "![Seconds, CPU and memory over objects, latency and cores](scale.svg)",
             "",
+            *_waiting(by_series.get("latency", ())),
             "## Where the time goes",
             "",
             f"Wall seconds of the phases of the mark of {held_back.objects:,} objects:",
@@ -201,8 +202,9 @@ def page(points: Sequence[Point], by_series: Mapping[str, Sequence[Point]]) -> s
             "",
             "## What it would cost elsewhere",
             "",
-            f"`benchmarks/model.py`: a start and so much for each object, shared by cores of which each is worth {efficiency:.2f} of one, and never",
-            f"faster than {_GETS_PER_SECOND:,} requests a second, what Amazon documents for one prefix (a bucket that has been in use has many).",
+            f"`benchmarks/model.py`: a start and so much for each object, shared by cores. Two of them were worth {2 * efficiency:.2f} here, at",
+            "400,000 objects, where half of a mark is its start; every further one counts as little. Requests are answered at",
+            f"{_GETS_PER_SECOND:,} a second for one prefix, as Amazon documents it; a bucket that has been in use may have many.",
             "Fitted to all points but the largest, it says of the largest:",
             "",
             *_table(
@@ -217,7 +219,14 @@ def page(points: Sequence[Point], by_series: Mapping[str, Sequence[Point]]) -> s
             "requests; deletes are free). **No such lake was measured.** Executors hold what their settings let them hold, whatever the size.",
             "",
             *_table(
-                ["objects", "executors", "mark", "bound by", "sweep", "requests of the mark, $"],
+                [
+                    "objects",
+                    "executors",
+                    "mark, by cores",
+                    "by requests to one prefix",
+                    "sweep",
+                    "requests of the mark, $",
+                ],
                 [
                     _predicted(model, objects, executors)
                     for objects in _SIZES
@@ -233,15 +242,26 @@ def _predicted(model: Model, objects: int, executors: int) -> list[str]:
     cores = executors * CORES_PER_EXECUTOR
     by_cores, by_requests = model.mark_seconds(objects, cores)
     swept = max(model.sweep_seconds(objects / 20, cores))
-    bound = "cores" if by_cores > by_requests else "requests to one prefix"
-    marked = max(by_cores, by_requests)
     return [
         f"{objects:,}",
         f"{executors:,}",
-        _duration(marked),
-        bound,
+        _duration(by_cores),
+        _duration(by_requests),
         _duration(swept),
         f"{model.dollars(objects):,.0f}",
+    ]
+
+
+def _waiting(points: Sequence[Point]) -> list[str]:
+    """What latency costs, where it was measured: how many requests wait for the one before them."""
+    if len(points) < 2:
+        return []
+    near, far = points[0], points[-1]
+    in_turn = (far.seconds - near.seconds) / (far.x - near.x) * 1000
+    return [
+        f"With {far.x:.0f} ms before each answer the mark of {far.objects:,} objects takes {far.seconds:.1f} s instead of {near.seconds:.1f}: of its",
+        f"{far.requests:,} requests some {in_turn:,.0f} wait for one before them.",
+        "",
     ]
 
 
