@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.catalog import Authorised, SweepTexts, SweptCatalog
 from lakesweep.collector.guards import confirmation_of
-from lakesweep.collector.judge import candidates, columns, meeting, references
+from lakesweep.collector.judge import candidates, columns, meeting, references, row_format
 from lakesweep.collector.judge.candidates import CandidatePart, candidate_cells, read_needed
 from lakesweep.collector.judge.references import CANARY, GONE, LIVE, ReferenceCells
 from lakesweep.collector.lease import Lease
@@ -74,16 +74,16 @@ def read_lists(
     yield from cells.flush()
 
 
-class ObjectRows(columns.RowFormat):
+class ObjectRows(row_format.RowFormat):
     """Rows of objects. Nothing outside their folder may go."""
 
     schema = pa.schema([*MARK_SCHEMA, pa.field("source", pa.int8(), nullable=False)])
 
-    def protections(self, rows: pa.Table, is_held: columns.Mask) -> pa.Array:
+    def protections(self, rows: pa.Table, is_held: row_format.Mask) -> pa.Array:
         is_object = pc.starts_with(rows.column("address").combine_chunks(), OBJECTS)
         return pc.if_else(is_object, "", "no object")
 
-    def written(self, rows: pa.Table, is_expired: columns.Mask) -> pa.Table:
+    def written(self, rows: pa.Table, is_expired: row_format.Mask) -> pa.Table:
         return rows.select(MARK_SCHEMA.names)
 
 

@@ -11,11 +11,19 @@ import httpx
 import pyarrow as pa
 import pytest
 
-from lakesweep.collector.lakefs.between_runs.saved import CLEAN_EVERY
+from lakesweep.collector.lakefs import search
+from lakesweep.collector.lakefs.between_runs.saved import (
+    CLEAN_EVERY,
+    SavedRun,
+    load_expired_ranges,
+    load_last_run,
+)
+from lakesweep.collector.lakefs.candidates import ExpiredRange
 from lakesweep.collector.lakefs.collect import run_gc, run_sweep
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.request import SweepRequest
+from lakesweep.domain.commits import RangeId
 from lakesweep.errors import PartlySweptError, StorageError
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, write_uncommitted
 from lakesweep.formats.xid import new_xid
@@ -117,18 +125,22 @@ class RandomUser:
 
 @pytest.mark.parametrize(
     ("seed", "what"),
-    [*((seed, What.ALL) for seed in range(4)), *((s, What.UNCOMMITTED) for s in (4, 5))],
+    [
+        *((seed, [What.ALL]) for seed in range(4)),
+        *((seed, [What.UNCOMMITTED]) for seed in (4, 5)),
+        *((seed, [What.ALL, What.UNCOMMITTED]) for seed in (6, 7, 8)),
+    ],
 )
 def test_optimized_run_marks_what_a_clean_run_marks(
-    make_scene: MakeScene, seed: int, what: What
+    make_scene: MakeScene, seed: int, what: list[What]
 ) -> None:
     """At every moment of a random history, with sweeps that fail half of their keys, and marks that are not swept."""
     scene = make_scene()
     user = RandomUser(scene, seed)
-    request = replace(AGED, what=what)
     optimized = 0
     for _ in range(5):
         user.act(14)
+        request = replace(AGED, what=user.chance.choice(what))
         found = scene.mark(request)
         optimized += found.flow == Flow.OPTIMIZED
         proof = scene.mark(replace(request, flow=Flow.CLEAN))
@@ -264,6 +276,54 @@ def test_newly_expired_objects_in_old_slices_are_found(make_scene: MakeScene) ->
     assert scene.live["retained"] not in scene.present_keys()
     assert again.objects["expired"] >= 1
     assert scene.live["base"] in scene.present_keys()
+
+
+def test_expired_ranges_that_the_run_before_has_judged_are_not_read_again(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a run over all data has judged them; one over uncommitted data alone counts them as live."""
+    read: list[str] = []
+
+    def watched(range_id: RangeId, count: int) -> ExpiredRange:
+        read.append(range_id)
+        return ExpiredRange(range_id, count)
+
+    monkeypatch.setattr(search, "ExpiredRange", watched)
+
+    def read_by_a_run(what: What) -> int:
+        scene.lake.clock.advance(timedelta(days=2))
+        read.clear()
+        assert scene.gc(replace(AGED, what=what)).flow == Flow.OPTIMIZED
+        return len(read)
+
+    scene = make_scene()
+    settled(scene)
+    scene.user.set_rules(30)
+    assert read_by_a_run(What.ALL) == 0
+    scene.user.set_rules(1)
+    newly = read_by_a_run(What.ALL)
+    assert newly > 0
+    assert read_by_a_run(What.ALL) == 0
+    assert read_by_a_run(What.UNCOMMITTED) == 0
+    assert read_by_a_run(What.ALL) == newly
+
+
+def test_lost_list_of_judged_ranges_costs_judging_them_again(make_scene: MakeScene) -> None:
+    """They are candidates again, and nothing else changes."""
+    scene = make_scene()
+    settled(scene)
+    saved = load_last_run(scene.store)
+    assert isinstance(saved, SavedRun)
+    assert load_expired_ranges(scene.store, saved)
+    for damage in (b"", scene.store.read(saved.expired_ranges)[:-9]):
+        scene.store.write(saved.expired_ranges, damage)
+        assert load_expired_ranges(scene.store, saved) == frozenset()
+    scene.store.delete_many([saved.expired_ranges])
+    assert load_expired_ranges(scene.store, saved) == frozenset()
+    scene.lake.clock.advance(timedelta(days=6))
+    again = scene.gc()
+    assert again.flow == Flow.OPTIMIZED, again.notes
+    assert again.objects["expired"] >= 1
 
 
 # -- when there is no run to build on

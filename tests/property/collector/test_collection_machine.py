@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 from lakesweep.collector.copies import order as ordering
 from lakesweep.collector.copies.copier import CopyRoad
 from lakesweep.collector.copies.copy import copy_parts
+from lakesweep.collector.judge import meeting
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.paths import events_folder, mark_folder
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
@@ -182,8 +183,9 @@ def _parts_of(store: Any, mark_id: str) -> list[Part]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_collections_never_lose_what_a_reference_reaches() -> None:
-    """Any history of users and operators keeps the invariants."""
+@pytest.mark.parametrize("is_filtered", [False, True], ids=["all references", "chosen references"])
+def test_collections_never_lose_what_a_reference_reaches(is_filtered: bool) -> None:
+    """Any history of users and operators keeps the invariants, also where only some references meet the candidates."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         Collection.backup_root = folder / "backups"
@@ -191,10 +193,12 @@ def test_collections_never_lose_what_a_reference_reaches() -> None:
         # Backups as small as these would be copied in the order of their mark.
         patch = stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(ordering, "_FEWEST_ROWS", 1)
+        # Lakes of this size would never need a filter.
+        patch.setattr(meeting, "is_worth_it", lambda candidates, references: is_filtered)
         run_state_machine_as_test(
             Collection,
             settings=settings(
-                max_examples=max(3, settings().max_examples // 10),
+                max_examples=max(3, settings().max_examples // 20),
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

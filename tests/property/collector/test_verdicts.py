@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lakesweep.collector.judge.candidate_filter import save_filter
 from lakesweep.collector.judge.candidates import CandidatePart, listed_parts
 from lakesweep.collector.judge.columns import MET_SCHEMA, Judge
 from lakesweep.collector.judge.meeting import Judged, add_up
@@ -76,16 +79,21 @@ CHOICES = (
 EVERY = [facts_of(*chosen) for chosen in itertools.product(*CHOICES)]
 
 
-@example(EVERY, False, False)
-@example(EVERY, False, True)
-@example(EVERY, True, False)
-@example(EVERY, True, True)
-@given(st.lists(st.sampled_from(EVERY), min_size=1, max_size=12), st.booleans(), st.booleans())
+@example(EVERY, False, False, False)
+@example(EVERY, False, True, True)
+@example(EVERY, True, False, True)
+@example(EVERY, True, True, False)
+@given(
+    st.lists(st.sampled_from(EVERY), min_size=1, max_size=12),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 def test_columns_agree_with_the_plain_rules(
-    drawn: list[Facts], is_date_trusted: bool, is_date_final: bool
+    drawn: list[Facts], is_date_trusted: bool, is_date_final: bool, is_filtered: bool
 ) -> None:
-    """Object by object, whatever else is judged with them."""
-    judged, names = judge_in_columns(drawn, is_date_trusted, is_date_final)
+    """Object by object, whatever else is judged with them, and also where references were chosen by a filter."""
+    judged, names = judge_in_columns(drawn, is_date_trusted, is_date_final, is_filtered)
     expected = {
         name: verdict(
             Facts(
@@ -122,7 +130,7 @@ def _rows(parts: list[Part]) -> list[tuple[str, str]]:
 
 
 def judge_in_columns(
-    drawn: list[Facts], is_date_trusted: bool, is_date_final: bool
+    drawn: list[Facts], is_date_trusted: bool, is_date_final: bool, is_filtered: bool
 ) -> tuple[Judged, dict[str, Facts]]:
     store = STORE.open()
     names = {
@@ -157,8 +165,9 @@ def judge_in_columns(
     candidates.append(SavedFile(written(by_source[Source.SAVED])))
     now = event_order(CUTOFF)
     long_ago = [a for a in chosen("is_restored") if not names[a].is_restored_lately]
+    others = [f"data/gcoca17haabs73f2gtq0/d{n:018d}0" for n in range(30)]
     references: list[Reference] = [
-        AddressList("live", tuple(chosen("is_live")), LIVE),
+        AddressList("live", (*chosen("is_live"), *others), LIVE),
         AddressList("expired", tuple(chosen("is_expired")), EXPIRED),
         EventFile(written(chosen("is_restored")), GONE, now - 9),
         EventFile(written(chosen("is_deleted")), RESTORED, now - 9),
@@ -176,8 +185,13 @@ def judge_in_columns(
         keep_young_rows=True,
         keep_live_rows=True,
     )
-    met = InProcessEngine().meet(
-        Scatter(references, partial(read_references, STORE, 2), CELL_SCHEMA, 2),
+    engine, key = InProcessEngine(), ""
+    if is_filtered:
+        every = Scatter(candidates, partial(read_candidates, STORE, 1), CELL_SCHEMA, 2)
+        key = save_filter(engine, STORE, "verdicts/", every, judge.rows, np.empty(0, np.uint64))
+        judge = replace(judge, filter_key=key)
+    met = engine.meet(
+        Scatter(references, partial(read_references, STORE, 2, filter_key=key), CELL_SCHEMA, 2),
         Scatter(candidates, partial(read_candidates, STORE, 2), CELL_SCHEMA, 2),
         judge,
         MET_SCHEMA,

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.collector.judge import candidates as cand
 from lakesweep.collector.judge import references as refs
+from lakesweep.collector.judge.candidate_filter import load_filter, refuse_unfiltered
 from lakesweep.collector.judge.magnitudes import Magnitudes, sum_of_magnitudes
+from lakesweep.collector.judge.row_format import Mask, RowFormat
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.parts import PARTS, sum_of, written_parts
 from lakesweep.collector.target import Target
 from lakesweep.domain.verdicts import Source, Verdict
 from lakesweep.engine.cells import Hashes, is_in, packed_stream, unpack_hashes, unpack_rows
-from lakesweep.formats.hashing import hash_addresses
 
 _EXAMPLES = 10
-Mask = npt.NDArray[np.bool_]
 
 MET_SCHEMA = pa.schema(
     [
@@ -67,35 +65,6 @@ MET_SCHEMA = pa.schema(
 )
 
 
-class RowFormat(Protocol):
-    """What a catalog knows of its candidates' rows. Picklable: it travels with the judge.
-
-    Rows have `size_bytes`, `last_modified` and `source` among their columns. In a class that names this one as its base,
-    objects are known by the key in `name`, and nothing else is said of items.
-    """
-
-    schema: pa.Schema  # of a candidate
-    reference_counts: pa.Schema = refs.counts_schema()
-    candidate_counts: pa.Schema = cand.counts_schema()
-    name: str = "address"  # the column with an object's name
-
-    def hashes(self, rows: pa.Table) -> Hashes:
-        """Hashes by which rows meet references."""
-        return hash_addresses(rows.column(self.name).combine_chunks())
-
-    def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        """Hashes by which an object that comes twice is known; mostly those of its name."""
-        return hashes
-
-    def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
-        """Why each row must stay, in words, empty where it may go. `is_held`: a protecting reference names it."""
-        ...
-
-    def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
-        """Rows as the parts of a plan hold them."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Events:
     """Hashes, in order, by their last event: a deletion, or a restoration. `count` is the number of all events."""
@@ -120,6 +89,7 @@ class Judge:
     keep_young_rows: bool = False  # the next run builds on them
     keep_live_rows: bool = False  # a sweep names what came back to life
     most_suspects: int = 0  # hashes and sizes of garbage to bring to the driver
+    filter_key: str = ""  # by which references were chosen, and only a sample of them is measured
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
         """One partition's verdicts."""
@@ -127,11 +97,17 @@ class Judge:
         sized = unpack_rows(references, refs.LIVE_SIZED, refs.SIZED_ROWS)
         sized_hashes = sized.column("hash").to_numpy()
         live = np.sort(np.concatenate((unpack_hashes(references, refs.LIVE), sized_hashes)))
-        magnitudes = _largest_of_each(sized_hashes, sized.column("magnitude").to_numpy())
+        magnitudes, share = sized.column("magnitude").to_numpy(), 1
+        if self.filter_key:
+            is_sampled, share = refs.is_sampled(sized_hashes), refs.SAMPLED_ONE_OF
+            sized_hashes, magnitudes = sized_hashes[is_sampled], magnitudes[is_sampled]
+        magnitudes = _largest_of_each(sized_hashes, magnitudes)
         expired = np.sort(unpack_hashes(references, refs.EXPIRED))
         protecting = np.sort(unpack_hashes(references, refs.PROTECTING))
         canaries = unpack_hashes(references, refs.CANARY)
         rows, hashes, duplicates = self._each_once(rows)
+        if self.filter_key:
+            refuse_unfiltered(load_filter(self.target, self.filter_key), hashes, canaries)
 
         events = last_events(references, self.cutoff)
         masks, in_expired, protections = self._verdicts(
@@ -147,8 +123,8 @@ class Judge:
             "duplicates": duplicates.num_rows,
             "duplicate_bytes": sum_of(duplicates, "size_bytes"),
             "live_references": len(live),
-            "measured": len(magnitudes),
-            "measured_bytes": sum_of_magnitudes(magnitudes),
+            "measured": len(magnitudes) * share,
+            "measured_bytes": sum_of_magnitudes(magnitudes) * share,
             "expired_references": len(expired),
             "protecting_references": len(protecting),
             "events": events.count,

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.judge import references as refs
 from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums_of
+from lakesweep.collector.judge.candidate_filter import is_worth_it, save_filter
 from lakesweep.collector.judge.candidates import Candidates
 from lakesweep.collector.judge.columns import MET_SCHEMA, Judge
 from lakesweep.collector.judge.suspects import Suspects
@@ -54,9 +55,14 @@ class ReferenceSide:
     per_task: int = 4
     entries: int | None = None  # of all items, where that is known better than by the weights
     seconds_per_file: float | None = None  # None: where to run this is not chosen by its cost
+    # Makes the work function for a filter of candidates, by its key; None: this catalog's readers take none.
+    read_filtered: Callable[[int, str], Work] | None = None
 
-    def scatter(self, slots: int, partitions: int) -> Scatter:
+    def scatter(self, slots: int, partitions: int, filter_key: str = "") -> Scatter:
         tasks = tasks_for(len(self.items), slots, at_most=self.most_tasks, per_task=self.per_task)
+        work = self.read(partitions)
+        if filter_key and self.read_filtered is not None:
+            work = self.read_filtered(partitions, filter_key)
         seconds = None
         if self.seconds_per_file is not None:
             seconds = len(self.items) * self.seconds_per_file
@@ -64,7 +70,7 @@ class ReferenceSide:
         entries = sum(self.weights) if self.entries is None else self.entries
         return Scatter(
             self.items,
-            self.read(partitions),
+            work,
             CELL_SCHEMA,
             tasks,
             self.dealt(tasks),
@@ -193,13 +199,20 @@ def judge_all(
     partitions = min(partitions, max(most_partitions, 1))
     # Hashes spread evenly: a partition with twice its share of suspects means that there are too many in all.
     judge = replace(judge, most_suspects=2 * judge.most_suspects // partitions)
+    if references.read_filtered is not None and is_worth_it(candidates.rows, entries):
+        hashes = canaries.hash_names(canaries.names)
+        every = candidates.scatter(engine.slots, 1)
+        key = save_filter(engine, judge.target, judge.folder, every, judge.rows, hashes)
+        judge = replace(judge, filter_key=key)
     met = engine.meet(
-        references.scatter(engine.slots, partitions),
+        references.scatter(engine.slots, partitions, judge.filter_key),
         candidates.scatter(engine.slots, partitions),
         judge,
         MET_SCHEMA,
         partitions,
     )
+    if judge.filter_key:
+        judge.target.open().delete_many([judge.filter_key])
     judged = add_up(met, references.items, candidates.items, judge)
     check_promises(judged)
     taken = sum(row["sent"] for row in judged.reference_counts if row["kind"] == refs.CANARY)
@@ -248,9 +261,10 @@ def _check_references(
         if row["promised"] is not None and row["promised"] != row["entries"]:
             raise doubt(f"{row['item']} promised {row['promised']} entries, {row['entries']} came")
         inside = row["entries"] - row["outside"]
-        if row["sent"] < inside:
+        understood = row["sent"] + row["left_out"]
+        if understood < inside:
             # A reader gone blind. Entries that no object of ours can have are no blindness.
-            raise doubt(f"{row['item']} has {inside} entries inside, {row['sent']} were understood")
+            raise doubt(f"{row['item']} has {inside} entries inside, {understood} were understood")
     for kind, received in (
         (refs.LIVE, "live_references"),
         (refs.EXPIRED, "expired_references"),

@@ -12,6 +12,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
+from lakesweep.collector.judge.bitmap import Bitmap, Mask
 from lakesweep.collector.judge.magnitudes import Magnitudes
 from lakesweep.engine.cells import Hashes, flush_threshold, pack_hashes, pack_rows, single_cell
 from lakesweep.progress import advance
@@ -21,6 +22,10 @@ from lakesweep.progress import advance
 LIVE, EXPIRED, GONE, RESTORED, CANARY, COUNTS, LIVE_SIZED, PROTECTING = range(1, 9)
 
 SIZED_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("magnitude", pa.uint8())])
+# Of what is to be measured, where most of it is left out.
+SAMPLED_ONE_OF = 64
+_FILTERED = (LIVE, EXPIRED, PROTECTING)
+
 EVENT_ROWS = pa.schema([pa.field("hash", pa.uint64()), pa.field("order", pa.int64())])
 
 _COUNTS = pa.schema(
@@ -31,6 +36,7 @@ _COUNTS = pa.schema(
         pa.field("entries", pa.int64(), nullable=False),  # read from the item
         pa.field("outside", pa.int64(), nullable=False),  # entries that need no hash
         pa.field("sent", pa.int64(), nullable=False),  # hashes emitted for the others
+        pa.field("left_out", pa.int64(), nullable=False),  # hashes that no candidate has
         pa.field("pack", pa.string(), nullable=False),  # where its hashes are kept; empty: nowhere
     ]
 )
@@ -41,16 +47,23 @@ def event_order(time: datetime) -> int:
     return int(time.timestamp() * 1000)
 
 
+def is_sampled(hashes: Hashes) -> Mask:
+    """Which hashes are in the sample: the same for whoever asks, so that one that comes twice is counted once."""
+    found: Mask = hashes % np.uint64(SAMPLED_ONE_OF) == 0
+    return found
+
+
 def counts_schema(*more: pa.Field) -> pa.Schema:
     """The counts of a reference, and what else a catalog has to say of one."""
     return pa.schema([*_COUNTS, *more])
 
 
 class ReferenceCells:
-    """Gathers hashes by kind, and emits cells before any grows too large."""
+    """Gathers hashes by kind, and emits cells before any grows too large. With a `bitmap`, only those that it admits."""
 
-    def __init__(self, partitions: int, counts: pa.Schema) -> None:
+    def __init__(self, partitions: int, counts: pa.Schema, bitmap: Bitmap | None = None) -> None:
         self._partitions = partitions
+        self._bitmap = bitmap
         self._schema = counts
         self._limit = flush_threshold(partitions, 8)
         self._waiting: dict[int, list[Hashes]] = {}
@@ -68,6 +81,7 @@ class ReferenceCells:
         promised: int | None = None,
         outside: int = 0,
         pack: str = "",
+        left_out: int = 0,
         **more: object,
     ) -> None:
         """Say of an item what was read of it and how many hashes are emitted: as many as entries where none are given."""
@@ -80,10 +94,48 @@ class ReferenceCells:
                 "entries": sent if entries is None else entries,
                 "outside": outside,
                 "sent": sent,
+                "left_out": left_out,
                 "pack": pack,
                 **more,
             }
         )
+
+    def take(
+        self,
+        item: str,
+        kind: int,
+        hashes: Hashes,
+        magnitudes: Magnitudes | None = None,
+        *,
+        entries: int | None = None,
+        promised: int | None = None,
+        outside: int = 0,
+        pack: str = "",
+        **more: object,
+    ) -> Iterator[pa.RecordBatch]:
+        """Count an item and take its hashes: with a bitmap, those that it admits and a sample of what has magnitudes."""
+        understood = len(hashes)
+        if self._bitmap is not None and kind in _FILTERED:
+            is_wanted = self._bitmap.may_have(hashes)
+            if magnitudes is not None:
+                is_wanted |= is_sampled(hashes)
+                magnitudes = magnitudes[is_wanted]
+            hashes = hashes[is_wanted]
+        self.count(
+            item,
+            kind,
+            len(hashes),
+            entries=understood if entries is None else entries,
+            promised=promised,
+            outside=outside,
+            pack=pack,
+            left_out=understood - len(hashes),
+            **more,
+        )
+        if magnitudes is not None:
+            yield from self.add_sized(hashes, magnitudes)
+        else:
+            yield from self.add(kind, hashes)
 
     def add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
         """Take the hashes of one kind."""

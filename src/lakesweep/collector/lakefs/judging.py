@@ -64,8 +64,11 @@ def judge_candidates(
     expected_candidates: int,
     judge: Judge,
     canaries: Canaries,
+    *,
+    keep_sizes: bool = False,
 ) -> Judged:
-    """Run the anti-join. `live` says how many rows its staged list must have; the expected size only chooses partitions.
+    """Run the anti-join. `live` says how many rows its staged list must have; the expected size only chooses the way.
+    With `keep_sizes`, what is read of ranges is kept for a search for staged re-uploads, too.
 
     Names at the root are protected at first. Where commits turn out to hold such addresses, all is judged once more.
     """
@@ -75,7 +78,7 @@ def judge_candidates(
     right = CandidateSide(
         candidates,
         lambda partitions: partial(read_candidates, target, partitions),
-        expected_candidates,
+        expected_candidates + sum(_entries(item, lengths or {}) for item in candidates),
         most_tasks,
         _candidate_seconds(candidates, expected_candidates, lengths),
     )
@@ -86,10 +89,12 @@ def judge_candidates(
             sum(row["entries"] for row in rows if row["item"].startswith("staged:"))
         )
 
+    read = partial(read_references, keep_sizes=keep_sizes)
+
     def judge_once(references: Sequence[Reference], judge: Judge) -> Judged:
         left = ReferenceSide(
             references,
-            lambda partitions: partial(read_references, target, partitions),
+            lambda partitions: partial(read, target, partitions),
             resources.most_readers,
             [_entries(item, lengths or {}) for item in references],
             # All ranges of one pack together, so that it is read once.
@@ -97,6 +102,7 @@ def judge_candidates(
             _COST_OF_A_FILE,
             entries=entries,
             seconds_per_file=None if lengths is None else SECONDS_PER_FILE,
+            read_filtered=lambda partitions, key: partial(read, target, partitions, filter_key=key),
         )
         return judge_all(resources.engine, left, right, judge, canaries, most_tasks, check_staged)
 

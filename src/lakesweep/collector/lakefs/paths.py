@@ -71,6 +71,10 @@ class RunFolder(RunFiles):
         return f"{self.root}saved.json"
 
     @property
+    def expired_ranges(self) -> str:
+        return f"{self.root}expired-ranges.parquet"
+
+    @property
     def report(self) -> str:
         return f"{uncommitted_folder(self.run_id)}summary.json"
 

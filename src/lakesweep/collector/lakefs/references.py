@@ -11,9 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
+from lakesweep.collector.judge.candidate_filter import load_filter
 from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.references import LIVE, ReferenceCells, counts_schema
-from lakesweep.collector.lakefs.between_runs.range_cache import RangeHashes, read_pack, write_pack
+from lakesweep.collector.lakefs.between_runs.range_cache import (
+    RangeHashes,
+    read_pack,
+    size_bits,
+    sizes_beside,
+    write_pack,
+    write_sizes,
+)
 from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.lakefs.paths import RANGE_CACHE
 from lakesweep.collector.parts import read_addresses
@@ -109,16 +117,37 @@ Reference = RangeReference | StagedFile | EventFile | AddressList
 
 
 def read_references(
-    target: Target, partitions: int, references: Iterator[Reference], *, keep_hashes: bool = True
+    target: Target,
+    partitions: int,
+    references: Iterator[Reference],
+    *,
+    keep_hashes: bool = True,
+    keep_sizes: bool = False,
+    filter_key: str = "",
 ) -> Iterator[pa.RecordBatch]:
-    """Work function: cells of hashes by kind, and one COUNTS cell per item. Hashes of ranges are kept for later runs."""
+    """Work function: cells of hashes by kind, and one COUNTS cell per item.
+
+    Hashes of ranges are kept for later runs, and sizes for the search for staged re-uploads.
+    """
     store = target.open()
     normaliser = normaliser_of(target)
-    cells = ReferenceCells(partitions, COUNTS_SCHEMA)
+    bitmap = load_filter(target, filter_key) if filter_key else None
+    cells = ReferenceCells(partitions, COUNTS_SCHEMA, bitmap)
     items = list(references)
     ranges = [item for item in items if isinstance(item, RangeReference)]
-    for range_item, entry, pack in _read_ranges(store, normaliser, ranges, keep_hashes):
-        yield from _emit(cells, range_item, entry, pack)
+    kept = _read_ranges(store, normaliser, ranges, keep_hashes, keep_sizes)
+    for range_item, entry, pack in kept:
+        yield from cells.take(
+            range_item.name,
+            range_item.kind,
+            entry.hashes,
+            entry.magnitudes if range_item.is_measured else None,
+            entries=entry.count,
+            promised=range_item.count,
+            outside=entry.outside,
+            pack=pack,
+            root_names=entry.root_names,
+        )
     for item in items:
         match item:
             case StagedFile():
@@ -126,11 +155,10 @@ def read_references(
                 with named_damage(item.key):
                     rows = read_uncommitted(data)
                 entries, hashes = _staged_hashes(rows, normaliser)
-                cells.count(item.name, LIVE, len(hashes), entries=entries, root_names=0)
-                if item.is_measured:
-                    yield from cells.add_sized(hashes, np.zeros(len(hashes), np.uint8))
-                else:
-                    yield from cells.add(LIVE, hashes)
+                unsized = np.zeros(len(hashes), np.uint8) if item.is_measured else None
+                yield from cells.take(
+                    item.name, LIVE, hashes, unsized, entries=entries, root_names=0
+                )
             case EventFile():
                 lists = read_addresses(_read_or_refuse(store, item.key), item.key)
                 chunks = list(map(hash_addresses, lists))
@@ -140,8 +168,7 @@ def read_references(
             case AddressList():
                 hashes = hash_addresses(pa.array(item.addresses, pa.string()))
                 promised = len(item.addresses)
-                cells.count(item.name, item.kind, len(hashes), promised=promised, root_names=0)
-                yield from cells.add(item.kind, hashes)
+                yield from cells.take(item.name, item.kind, hashes, promised=promised, root_names=0)
             case RangeReference():
                 pass
     yield from cells.flush()
@@ -152,6 +179,7 @@ def _read_ranges(
     normaliser: AddressNormaliser,
     ranges: list[RangeReference],
     keep_hashes: bool,
+    keep_sizes: bool,
 ) -> Iterator[tuple[RangeReference, RangeHashes, str]]:
     """Ranges with their hashes, and the pack that these are in: one of an earlier run, a new one, or none."""
     by_key = {f"_lakefs/{r.range_id}": r for r in ranges}
@@ -163,7 +191,10 @@ def _read_ranges(
     def packed() -> Iterator[tuple[RangeReference, RangeHashes, str]]:
         pack = own_name(RANGE_CACHE, "pack", ".arrow") if keep_hashes else ""
         if pack:
-            store.write(pack, write_pack((entry for _, entry in fresh), normaliser.namespace))
+            entries = [entry for _, entry in fresh]
+            store.write(pack, write_pack(entries, normaliser.namespace))
+            if keep_sizes:
+                store.write(sizes_beside(pack), write_sizes(entries, normaliser.namespace))
         yield from ((item, entry, pack) for item, entry in fresh)
         fresh.clear()
 
@@ -179,25 +210,6 @@ def _read_ranges(
             waiting = 0
     if fresh:
         yield from packed()
-
-
-def _emit(
-    cells: ReferenceCells, item: RangeReference, entry: RangeHashes, pack: str
-) -> Iterator[pa.RecordBatch]:
-    cells.count(
-        item.name,
-        item.kind,
-        len(entry.hashes),
-        entries=entry.count,
-        promised=item.count,
-        outside=entry.outside,
-        pack=pack,
-        root_names=entry.root_names,
-    )
-    if item.is_measured:
-        yield from cells.add_sized(entry.hashes, entry.magnitudes)
-    else:
-        yield from cells.add(item.kind, entry.hashes)
 
 
 def read_packs(
@@ -242,7 +254,9 @@ def hash_range(
         # Which of its readings an address means is not known, so none of them has a size.
         magnitudes = np.concatenate((magnitudes, np.zeros(len(inside), np.uint8)))
     outside = readings.count(())
-    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names, outside)
+    # Sizes of full addresses are not among those that were read, which their number tells.
+    sizes = size_bits(read.sizes)
+    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names, outside, sizes)
 
 
 def _read_or_refuse(store: ObjectStore, key: str) -> bytes:

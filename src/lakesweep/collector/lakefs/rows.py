@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.columns import Mask, RowFormat
+from lakesweep.collector.judge.row_format import Mask, RowFormat
 from lakesweep.collector.lakefs import candidates as cand
 from lakesweep.collector.lakefs import references as refs
 from lakesweep.domain.addresses import (

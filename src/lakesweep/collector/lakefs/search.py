@@ -18,7 +18,9 @@ from lakesweep.collector.lakefs.between_runs.saved import (
     NotUsable,
     SavedRun,
     event_files,
+    load_expired_ranges,
     load_saved_run,
+    save_expired_ranges,
 )
 from lakesweep.collector.lakefs.candidates import Candidate, ExpiredRange, SavedFile
 from lakesweep.collector.lakefs.checks.canaries import judged_canaries, take_canaries
@@ -54,6 +56,7 @@ from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.addresses import ProtectedReason
+from lakesweep.domain.commits import RangeId
 from lakesweep.domain.cutoff import Cutoff
 from lakesweep.domain.verdicts import Tally, Verdict
 from lakesweep.progress import human_count
@@ -142,7 +145,7 @@ class RepositorySearch:
         candidates: list[Candidate] = [*listed_parts(listed.parts)] if listed else []
         events = event_files(resources.store)
         if self._needs_expired_candidates():
-            candidates += [ExpiredRange(r, n) for r, n in live.expired_ranges.items()]
+            candidates += self._expired_candidates()
         if self._previous is not None:
             candidates += [SavedFile(key) for key in self._previous.files]
             candidates += [SavedFile(e.key) for e in events if e.kind == RESTORED]
@@ -165,9 +168,10 @@ class RepositorySearch:
                 live,
                 references,
                 candidates,
-                listed.listed.objects if listed else live.committed_entries,
+                listed.listed.objects if listed else 0,
                 replace(judge, keep_young_rows=True),
                 canaries,
+                keep_sizes=not repository.profile.is_embedded,
             )
             step.handled(sum(judged.tallies.values(), Tally()))
             step.said = ", ".join(
@@ -221,6 +225,11 @@ class RepositorySearch:
         grace_period = self.repository.client.grace_period()
         margin = max(self.cutoff.min_age, grace_period + _LINK_MARGIN)
         now = self.cutoff.reference_time
+        expired_ranges = ""
+        # A run over uncommitted data alone has judged nothing that an expired commit holds.
+        if self.request.what is What.ALL:
+            expired_ranges = self.folder.expired_ranges
+            save_expired_ranges(self.resources.store, expired_ranges, self.live.expired_ranges)
         return SavedRun(
             run_id=self.run_id,
             repository=self.name,
@@ -228,6 +237,7 @@ class RepositorySearch:
             last_slice=last_read_slice(slices.slices, now, SLICE_MAX_AGE, margin),
             files=(*self.live.staged.files, *(part.key for part in kept)),
             runs_since_clean=previous.runs_since_clean + 1 if previous is not None else 0,
+            expired_ranges=expired_ranges,
         )
 
     def _decide_flow(self) -> None:
@@ -249,6 +259,18 @@ class RepositorySearch:
         """Without a full listing, the expired come from the ranges of expired commits."""
         what = self.request.what
         return what is What.COMMITTED or (what is What.ALL and self.flow is Flow.OPTIMIZED)
+
+    def _expired_candidates(self) -> list[ExpiredRange]:
+        """Expired ranges, but for those that the run before, which was swept to its end, has judged all of.
+
+        What was live then and is garbage now was held by a range that has expired since, or it is in the lists that the
+        run left (staged, young, failed, kept).
+        """
+        judged: frozenset[RangeId] = frozenset()
+        if self._previous is not None:
+            judged = load_expired_ranges(self.resources.store, self._previous)
+        ranges = self.live.expired_ranges
+        return [ExpiredRange(r, n) for r, n in ranges.items() if r not in judged]
 
     def _list(self) -> tuple[Listing | None, Slices | None]:
         if self.request.what is What.COMMITTED:

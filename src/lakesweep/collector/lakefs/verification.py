@@ -103,6 +103,7 @@ def verify_plan(
                 rows=AddressRows(root_names=before is not None and before.root_names),
             ),
             judged_canaries(repository, canaries, is_judged),
+            keep_sizes=not repository.profile.is_embedded,
         )
         step.handled(sum(judged.tallies.values(), Tally()))
     # The server's list of a mark stays, for the next run to build on; that of a re-verification has served.

@@ -19,7 +19,7 @@ from lakesweep.collector.judge.candidates import (
     counts_schema,
     read_needed,
 )
-from lakesweep.collector.judge.columns import Mask
+from lakesweep.collector.judge.row_format import Mask
 from lakesweep.collector.nessie import references as refs
 from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, NOT_UNDERSTOOD, FolderIndex

@@ -2,16 +2,19 @@
 
 A pack is a digest and one Arrow file with the hashes of many ranges. A pack that is damaged or was made for another
 namespace or by another version counts as absent, and so does an entry with another count than its metarange promises:
-the ranges themselves are then read.
+the ranges themselves are then read. Beside a pack may lie a file with the sizes of its ranges' entries, made alike: it
+spares the search for staged re-uploads the ranges that have no entry of a size in question.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION
@@ -36,6 +39,14 @@ PACK_SCHEMA = pa.schema(
         pa.field("outside", pa.int64(), nullable=False),
     ]
 )
+SIZES_SCHEMA = pa.schema(
+    [
+        pa.field("range_id", pa.string(), nullable=False),
+        # Of each entry in path order the lower 32 bits.
+        pa.field("sizes", pa.binary(), nullable=False),
+    ]
+)
+SizeBits = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,35 +64,53 @@ class RangeHashes:
     magnitudes: Magnitudes
     root_names: int = 0
     outside: int = 0
+    sizes: SizeBits | None = None  # of entries with relative addresses; None: not read
+
+
+def size_bits(sizes: npt.NDArray[np.int64]) -> SizeBits:
+    """The lower 32 bits of sizes, which are all of it below 4 GiB."""
+    return (sizes & 0xFFFFFFFF).astype(np.uint32)
+
+
+def sizes_beside(pack: str) -> str:
+    """The key of the file with the sizes of a pack's ranges."""
+    return pack.replace("/pack-", "/sizes-")
+
+
+def write_sizes(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
+    """The sizes of those of the ranges that were read for them."""
+    rows = [
+        {"range_id": r.range_id, "sizes": r.sizes.tobytes()} for r in ranges if r.sizes is not None
+    ]
+    return _packed(rows, SIZES_SCHEMA, namespace)
+
+
+def read_sizes(data: bytes, namespace: Location) -> tuple[list[RangeId], list[int], SizeBits]:
+    """Ranges, where the sizes of each end, and the sizes of all; nothing where the file is not one that we wrote."""
+    ids: list[RangeId] = []
+    ends: list[int] = []
+    sizes: list[SizeBits] = []
+    for batch in _batches(data, namespace):
+        ids += map(RangeId, batch.column("range_id").to_pylist())
+        for blob in batch.column("sizes"):
+            sizes.append(np.frombuffer(blob.as_buffer(), np.uint32))
+            ends.append((ends[-1] if ends else 0) + len(sizes[-1]))
+    return ids, ends, np.concatenate([np.empty(0, np.uint32), *sizes])
 
 
 def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
     """A pack of these ranges, bound to the namespace that their addresses were resolved against."""
     rows = [{name: getattr(r, name) for name in PACK_SCHEMA.names} for r in ranges]
     packed = [row | {name: row[name].tobytes() for name in _ARRAYS} for row in rows]
-    schema = PACK_SCHEMA.with_metadata(_binding(namespace))
-    batch = pa.RecordBatch.from_pylist(packed, schema=schema)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    body = bytes(sink.getvalue())
-    return _digest(body) + body
+    return _packed(packed, PACK_SCHEMA, namespace)
 
 
 def read_pack(
     data: bytes, namespace: Location, wanted: Mapping[RangeId, int]
 ) -> dict[RangeId, RangeHashes]:
     """Those of the wanted ranges (id → promised count) that the pack holds, if it is intact."""
-    body = memoryview(data)[_DIGEST_BYTES:]
-    # Arrow trusts offsets inside a file, so it only ever sees bytes that are what we wrote.
-    if _digest(body) != data[:_DIGEST_BYTES]:
-        return {}
-    reader = pa.ipc.open_file(pa.py_buffer(body))
-    if reader.schema.metadata != _binding(namespace):
-        return {}
     found: dict[RangeId, RangeHashes] = {}
-    for number in range(reader.num_record_batches):
-        batch = reader.get_batch(number)
+    for batch in _batches(data, namespace):
         for row, name in enumerate(batch.column("range_id").to_pylist()):
             range_id = RangeId(name)
             count = batch.column("count")[row].as_py()
@@ -99,6 +128,28 @@ def read_pack(
                     outside=batch.column("outside")[row].as_py(),
                 )
     return found
+
+
+def _packed(rows: list[dict[str, Any]], schema: pa.Schema, namespace: Location) -> bytes:
+    """A digest, and one Arrow file that names its version and its namespace."""
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema.with_metadata(_binding(namespace)))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    body = bytes(sink.getvalue())
+    return _digest(body) + body
+
+
+def _batches(data: bytes, namespace: Location) -> Iterator[pa.RecordBatch]:
+    """What such a file holds; nothing where it is damaged, or of another version or namespace."""
+    body = memoryview(data)[_DIGEST_BYTES:]
+    # Arrow trusts offsets inside a file, so it only ever sees bytes that are what we wrote.
+    if _digest(body) != data[:_DIGEST_BYTES]:
+        return
+    reader = pa.ipc.open_file(pa.py_buffer(body))
+    if reader.schema.metadata != _binding(namespace):
+        return
+    yield from map(reader.get_batch, range(reader.num_record_batches))
 
 
 def _digest(body: bytes | memoryview) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ EVENT_FILE = re.compile(r"(?P<order>\d+)-(?P<kind>gone|restored)-(?P<run>[^/]+)/
 # So many index files, and the cache is made anew: what no commit holds any more is left behind.
 _MOST_INDEXES = 20
 _INDEX_SCHEMA = pa.schema([pa.field("range_id", pa.string()), pa.field("pack", pa.string())])
+_RANGES_SCHEMA = pa.schema([pa.field("range_id", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class SavedRun:
     last_slice: str
     files: tuple[str, ...]  # the server's list, and parts that the run carried on
     runs_since_clean: int
+    expired_ranges: str = ""  # a file with those that it has judged all of; empty: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,27 @@ def save_range_index(store: ObjectStore, run_id: str, packs: Mapping[RangeId, st
     if not packs:
         return
     table = pa.table([list(packs), list(packs.values())], schema=_INDEX_SCHEMA)
+    _write_table(store, f"{RANGE_CACHE}index-{run_id}.parquet", table)
+
+
+def save_expired_ranges(store: ObjectStore, key: str, ranges: Iterable[RangeId]) -> None:
+    """Remember ranges that only expired commits hold, all of whose addresses a mark is judging."""
+    _write_table(store, key, pa.table([list(ranges)], schema=_RANGES_SCHEMA))
+
+
+def load_expired_ranges(store: ObjectStore, saved: SavedRun) -> frozenset[RangeId]:
+    """The ranges that a run has judged. A lost file only costs judging them again."""
+    if not saved.expired_ranges:
+        return frozenset()
+    try:
+        data = store.read(saved.expired_ranges)
+        batches = list(read_part(data, _RANGES_SCHEMA, saved.expired_ranges))
+    except (FormatError, ObjectNotFoundError):
+        return frozenset()
+    return frozenset(RangeId(name) for batch in batches for name in batch.column(0).to_pylist())
+
+
+def _write_table(store: ObjectStore, key: str, table: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, write_page_checksum=True)
-    store.write(f"{RANGE_CACHE}index-{run_id}.parquet", sink.getvalue().to_pybytes())
+    store.write(key, sink.getvalue().to_pybytes())

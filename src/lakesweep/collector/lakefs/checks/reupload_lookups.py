@@ -11,11 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.suspects import Ints, Sizes
+from lakesweep.collector.judge.bitmap import Bitmap
+from lakesweep.collector.judge.suspects import Ints, Sizes, is_in
+from lakesweep.collector.lakefs.between_runs.range_cache import read_sizes, size_bits, sizes_beside
 from lakesweep.collector.lakefs.checks.content_sums import Contents, are_true
 from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, write_outcome
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
+from lakesweep.domain.location import Location
+from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.ranges import read_range_records, read_range_sums
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import ObjectStore
@@ -58,8 +62,17 @@ class Reuploads:
         return bool(self.addresses) or bool(len(self.undecided)) or not self.undecided.is_complete
 
 
+@dataclass(frozen=True, slots=True)
+class RangeToSearch:
+    """A range at the head of a branch, how many entries it has, and the pack with its hashes; empty: none is known."""
+
+    range_id: RangeId
+    count: int
+    pack: str = ""
+
+
 def find_spans(
-    target: Target, contents: Contents, gap: int, tried: int, ranges: Iterator[RangeId]
+    target: Target, contents: Contents, gap: int, tried: int, ranges: Iterator[RangeToSearch]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: stretches of paths in which entries that may be meant lie no further apart than `gap`.
 
@@ -67,7 +80,9 @@ def find_spans(
     """
     requests = 0
     store = target.open()
-    for range_id, data in _read_ranges(store, ranges):
+    for range_id, data in _read_ranges(
+        store, with_sizes(store, target.namespace, contents, ranges)
+    ):
         entries = read_range_sums(data)
         has_size, is_ruled_out = contents.have_size(entries), contents.are_ruled_out(entries)
         ruled_out = np.flatnonzero(has_size & is_ruled_out)
@@ -87,6 +102,31 @@ def find_spans(
             within = entries.sizes[at[(at >= first) & (at <= last)]]
             row["sizes"] = np.unique(within).tobytes()
         yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
+
+
+def with_sizes(
+    store: ObjectStore, namespace: Location, contents: Contents, ranges: Iterable[RangeToSearch]
+) -> Iterator[RangeId]:
+    """Ranges that may have an entry of a candidate's size: all but those whose sizes are kept beside their pack and differ."""
+    by_pack: dict[str, dict[RangeId, int]] = {}
+    for one in ranges:
+        by_pack.setdefault(one.pack, {})[one.range_id] = one.count
+    yield from by_pack.pop("", {})
+    looked_for = np.unique(size_bits(contents.sizes.values))
+    bitmap = Bitmap.of(looked_for)
+    for pack, unread in by_pack.items():
+        with suppress(ObjectNotFoundError):
+            ids, ends, sizes = read_sizes(store.read(sizes_beside(pack)), namespace)
+            places = np.flatnonzero(bitmap.may_have(sizes))
+            places = places[is_in(sizes[places], looked_for)]
+            # Where in the file each range begins, counted in entries, and in entries of such a size.
+            bounds = [0, *ends]
+            before = np.searchsorted(places, bounds).tolist()
+            for number, range_id in enumerate(ids):
+                has_all = bounds[number + 1] - bounds[number] == unread.get(range_id)
+                if has_all and before[number] == before[number + 1]:
+                    del unread[range_id]
+        yield from unread
 
 
 def _refusal(range_id: RangeId, **why: bool) -> pa.RecordBatch:

@@ -24,6 +24,7 @@ from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.collector.judge.meeting import SECONDS_PER_REFERENCE
 from lakesweep.collector.judge.suspects import Sizes, Suspects
+from lakesweep.collector.lakefs.between_runs.saved import load_range_index
 from lakesweep.collector.lakefs.checks.content_sums import Contents, reading_seconds, sum_contents
 from lakesweep.collector.lakefs.checks.reupload_lookups import (
     COSTS_SCHEMA,
@@ -35,6 +36,7 @@ from lakesweep.collector.lakefs.checks.reupload_lookups import (
     READ,
     SPANS_SCHEMA,
     UNDECIDED,
+    RangeToSearch,
     Reuploads,
     SizeCosts,
     count_requests,
@@ -315,7 +317,16 @@ class _RangeSearch:
         work = partial(find_spans, self._resources.target, contents, gap, tried)
         largest = int(max(contents.summed.values, default=0))
         seconds = self._seconds(unread, tried * len(unread), largest)
-        rows = self._read(unread, work, SPANS_SCHEMA, seconds)
+        packs = load_range_index(self._resources.store, may_remove=False)
+        # Ranges of one pack come together, as their sizes lie in one file.
+        items = sorted(
+            (
+                RangeToSearch(range_id, self._entries.get(range_id, -1), packs.get(range_id, ""))
+                for range_id in unread
+            ),
+            key=lambda item: item.pack,
+        )
+        rows = self._read(items, work, SPANS_SCHEMA, seconds)
         if any(row["has_untrue_sums"] for row in rows):
             raise _UntrueSumsError
         if any(row["are_too_many"] for row in rows):
@@ -357,6 +368,8 @@ class _RangeSearch:
     ) -> list[_Row]:
         engine, most = self._resources.engine, self._resources.most_readers
         tasks = tasks_for(len(ranges), engine.slots, at_most=most, per_task=4)
-        scatter = Scatter(ranges, work, schema, tasks, seconds=seconds)
+        # Neighbours go to one task.
+        task_of = [number * tasks // len(ranges) for number in range(len(ranges))]
+        scatter = Scatter(ranges, work, schema, tasks, task_of, seconds)
         rows: list[_Row] = engine.collect(scatter).to_pylist()
         return rows

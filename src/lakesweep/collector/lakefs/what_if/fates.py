@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lakesweep.collector.judge import candidates as cand
 from lakesweep.collector.judge import references as refs
-from lakesweep.collector.judge.columns import Mask, last_events
+from lakesweep.collector.judge.columns import last_events
+from lakesweep.collector.judge.row_format import Mask
 from lakesweep.collector.lakefs.references import COUNTS_SCHEMA
 from lakesweep.collector.lakefs.what_if import kept_references as kept
 from lakesweep.collector.lakefs.what_if.keeping import Ints, KeepingClasses

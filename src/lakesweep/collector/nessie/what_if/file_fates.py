@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.judge import candidates as cand
 from lakesweep.collector.judge.candidates import candidate_cells, counts_schema
-from lakesweep.collector.judge.columns import Mask
+from lakesweep.collector.judge.row_format import Mask
 from lakesweep.collector.listing import TaskPieces, joined
 from lakesweep.collector.nessie.listing import FoundTable, ListedFolders, find_tables
 from lakesweep.collector.nessie.places import TableStores, Unreadable

@@ -6,12 +6,20 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesweep.collector.lakefs.between_runs.range_cache import RangeHashes, read_pack, write_pack
+from lakesweep.collector.lakefs.between_runs.range_cache import (
+    RangeHashes,
+    read_pack,
+    read_sizes,
+    size_bits,
+    write_pack,
+    write_sizes,
+)
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 
 NAMESPACE = Location.parse("s3://bucket/ns")
 RANGE = RangeId("a" * 64)
+_NOTHING = np.empty(0, np.uint64), np.empty(0, np.uint8)
 
 
 def _pack(hashes: list[int], count: int | None = None) -> bytes:
@@ -51,3 +59,30 @@ def test_damaged_pack_never_gives_other_hashes(data: st.DataObject) -> None:
         del pack[at:]
     found = read_pack(bytes(pack), NAMESPACE, {RANGE: 3})
     assert not found or found[RANGE].hashes.tolist() == [11, 22, 33]
+
+
+def _sizes(*sizes: int) -> bytes:
+    known = RangeHashes(RANGE, 0, *_NOTHING, sizes=size_bits(np.array(sizes, np.int64)))
+    unknown = RangeHashes(RangeId("b" * 64), 0, *_NOTHING)
+    return write_sizes([unknown, known, known], NAMESPACE)
+
+
+def test_sizes_are_given_back() -> None:
+    """Of each range whose sizes are known, all of them, and where they end."""
+    ids, ends, sizes = read_sizes(_sizes(7, 5 << 30), NAMESPACE)
+    assert (ids, ends) == ([RANGE, RANGE], [2, 4])
+    assert sizes.tolist() == [7, 1 << 30, 7, 1 << 30]
+    assert read_sizes(_sizes(7), Location.parse("s3://bucket/other"))[0] == []
+
+
+@given(st.data())
+def test_damaged_sizes_are_never_others(data: st.DataObject) -> None:
+    """Any flipped byte or cut leaves either the true sizes or none."""
+    file = bytearray(_sizes(11, 22))
+    at = data.draw(st.integers(0, len(file) - 1))
+    if data.draw(st.booleans()):
+        file[at] ^= data.draw(st.integers(1, 255))
+    else:
+        del file[at:]
+    ids, _, sizes = read_sizes(bytes(file), NAMESPACE)
+    assert not ids or sizes.tolist() == [11, 22, 11, 22]
