@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +89,10 @@ class SqliteKeyValueStore:
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # SQLite gives its -wal and -shm files the mode of the database file.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        with suppress(FileExistsError):
+            # A file that is there is not opened. To close it would drop all locks that this process has on it, and the
+            # next process that closes it would take the log away under us.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         path.chmod(0o600)
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._waiting: deque[_Write] = deque()

@@ -1,8 +1,10 @@
-"""Another process writes to the SQLite file: who wants to write waits for it, and gives up in the end."""
+"""Other processes use the SQLite file: who wants to write waits for them, and none takes what was written away."""
 
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -50,3 +52,23 @@ def test_who_waits_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             kv.set("p", b"k", b"v")
         kv.set("p", b"k", b"later")
         assert kv.get("p", b"k") == b"later"
+
+
+_OPENS_AND_CLOSES = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+connection.execute("SELECT count(*) FROM lake_kv").fetchone()
+connection.close()
+"""
+
+
+def test_opening_a_file_again_gives_up_no_lock_on_it(tmp_path: Path) -> None:
+    """Closing any descriptor of a file drops all locks that a process has on it, and another process takes its log away."""
+    path = tmp_path / "refs.db"
+    with closing(SqliteKeyValueStore(path)) as first, closing(SqliteKeyValueStore(path)):
+        first.set("p", b"before", b"v")
+        subprocess.run([sys.executable, "-c", _OPENS_AND_CLOSES, str(path)], check=True)
+        first.set("p", b"after", b"v")
+        assert first.get("p", b"after") == b"v"
+    with closing(SqliteKeyValueStore(path)) as later:
+        assert [key for key, _ in later.page("p")] == [b"after", b"before"]
