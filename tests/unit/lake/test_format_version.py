@@ -18,6 +18,14 @@ def test_new_store_is_marked_once() -> None:
     assert kv.get("lake", b"format-version") == str(FORMAT_VERSION).encode()
 
 
+def test_store_of_format_1_is_read_and_raised() -> None:
+    """It has nothing that is written otherwise today; an older lakesweep refuses it from then on."""
+    kv = MemoryKeyValueStore()
+    kv.set("lake", b"format-version", b"1")
+    check_format(kv)
+    assert kv.get("lake", b"format-version") == b"2"
+
+
 @pytest.mark.parametrize("found", [str(FORMAT_VERSION + 1).encode(), b"0", b"what"])
 def test_store_of_another_format_is_refused(found: bytes) -> None:
     """The message has both numbers; the store is left as it is."""
