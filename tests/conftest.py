@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import typer.main
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 from lakesweep.lake.kv import sqlite
@@ -56,6 +57,15 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         careless = (*sqlite._PRAGMAS, "synchronous=OFF")
         patch.setattr(sqlite, "_PRAGMAS", careless)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_clients() -> Iterator[None]:
+    """httpx gives up after five seconds. A server's first commit may compile for longer: the time limit per test judges."""
+    with pytest.MonkeyPatch.context() as patch:
+        for waiting in ("connect", "read", "write", "pool"):
+            patch.setattr(DEFAULT_TIMEOUT_CONFIG, waiting, 100.0)
         yield
 
 
