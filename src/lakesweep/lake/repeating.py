@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lakesweep.errors import LakesweepError
-
 __all__ = ["repeating"]
 
 logger = logging.getLogger(__name__)
@@ -23,7 +21,9 @@ def repeating(name: str, work: Callable[[], None], every_seconds: float) -> Iter
         while not stop.wait(every_seconds):
             try:
                 work()
-            except LakesweepError:
+            except Exception:
+                # Whatever it was (no room for a process, a record that can't be read): without this thread nobody would
+                # do the work again, nor say so.
                 logger.exception("%s failed; trying again in %.0f s", name, every_seconds)
 
     thread = threading.Thread(target=run, name=f"lake-{name}", daemon=True)

@@ -13,7 +13,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 
@@ -69,6 +69,7 @@ def review_until_told(
     lake = opened()
     lake.reviewer.name = name
     lake.reviewer.rest = time.sleep  # those who write get every second turn at least
+    lake.reviewer.is_stopped = stop.is_set
     try:
         while True:
             try:
@@ -104,12 +105,20 @@ class _Crew:
             )
             self._forget()
         if self._process is None and self._reviewer.is_wanted():
-            self._hears, tells = self._context.Pipe(duplex=False)
-            self._process = self._context.Process(
+            self._start()
+
+    def _start(self) -> None:
+        hears, tells = self._context.Pipe(duplex=False)
+        with closing(tells):
+            process = self._context.Process(
                 target=self._review, args=(tells, self._reviewer.name), name="lake-reviewer"
             )
-            self._process.start()
-            tells.close()
+            try:
+                process.start()
+            except BaseException:
+                hears.close()
+                raise
+        self._process, self._hears = process, hears
 
     def stop(self) -> None:
         """Let the process finish the review that it is at; one that takes long is ended, and loses nothing."""

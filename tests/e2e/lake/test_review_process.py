@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from datetime import timedelta
 from functools import partial
+from multiprocessing.context import SpawnProcess
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -26,7 +28,9 @@ from lakesweep.lake.server import open_lake
 from lakesweep.lake.values import LakeSettings
 
 _OFTEN = 0.05
-_LONGEST = 30.0
+# A process loads for seconds, and has the lowest priority while it does so beside other tests.
+_LONGEST = 200.0
+pytestmark = pytest.mark.timeout(500)
 _KEYS = {
     "LAKESWEEP_SERVE_ACCESS_KEY_ID": "AKIAREVIEWED",
     "LAKESWEEP_SERVE_SECRET_ACCESS_KEY": "secret-of-reviews",
@@ -105,6 +109,29 @@ def test_no_process_where_nobody_wants_reviews(tmp_path: Path) -> None:
             assert not is_gone()
             lake.repositories.set_hard_delete("repo", True)
             _wait_for(_overwrite(lake))
+
+
+def test_a_start_that_fails_is_tried_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may have no room for a process, or for its pipe; a server that stops then has nothing to end."""
+    tried: list[bool] = []
+    real = SpawnProcess.start
+
+    def start(process: SpawnProcess) -> None:
+        tried.append(has_room.is_set())
+        if not tried[-1]:
+            raise BlockingIOError("no more processes")
+        real(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    has_room = threading.Event()
+    with _reviewing(lake):
+        _wait_for(lambda: len(tried) >= 2)
+    assert not any(tried)
+    with _reviewing(lake):
+        is_gone = _overwrite(lake)
+        _wait_for(lambda: len(tried) >= 4)
+        has_room.set()
+        _wait_for(is_gone)
 
 
 def test_killed_server_leaves_no_reviewer(tmp_path: Path) -> None:
