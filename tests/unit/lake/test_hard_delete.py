@@ -13,6 +13,7 @@ from lakesweep.lake.errors import CondemnedError, GoneError, MissingError, NoCha
 from lakesweep.lake.hard_delete import reviewer as reviewing
 from lakesweep.lake.hard_delete.references import Holder
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.values import Repository
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.lakes import LakeRepo
 
@@ -428,12 +429,7 @@ def test_a_review_goes_on_where_another_died(
     assert _queue_length(repo) == 0
 
 
-def test_what_the_store_keeps_stays_condemned(
-    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A delete that failed may still arrive, so nobody may refer to the address; the next review tries again."""
-    address = repo.put("a", b"x")
-    repo.lake.objects.delete(repo.record, "main", "a")
+def _deny_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ObjectStore.delete_many
 
     def deny(store: ObjectStore, keys: list[str], **_how: object) -> object:
@@ -444,8 +440,73 @@ def test_what_the_store_keeps_stays_condemned(
         ]
 
     monkeypatch.setattr(ObjectStore, "delete_many", deny)
+
+
+@pytest.fixture
+def reviews(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much each review took of a queue of three, where one review takes two at most."""
+    monkeypatch.setattr(reviewing, "_MOST_AT_ONCE", 2)
+    taken: list[int] = []
+    real = repo.lake.reviewer.review
+
+    def counted(repository: Repository) -> int:
+        assert len(taken) < 10, "reviews go on for ever"
+        taken.append(real(repository))
+        return taken[-1]
+
+    monkeypatch.setattr(repo.lake.reviewer, "review", counted)
+    for path in ("a", "b", "c"):
+        repo.put(path, b"old")
+        repo.put(path, b"new")
+    return taken
+
+
+def test_reviews_follow_each_other_until_nothing_is_due(repo: LakeRepo, reviews: list[int]) -> None:
+    """One of them takes a bounded number of records."""
     _review(repo)
-    monkeypatch.undo()
+    assert reviews == [2, 1]
+
+
+def test_what_the_store_keeps_is_not_tried_again_at_once(
+    repo: LakeRepo, reviews: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each try is a record in the ledger: a store that refuses deletes would fill the ref store as fast as it can answer."""
+    _deny_deletes(monkeypatch)
+    _review(repo)
+    assert len(reviews) == 1
+
+
+def test_where_it_was_switched_off_what_is_condemned_is_seen_through_once(
+    repo: LakeRepo, reviews: list[int]
+) -> None:
+    """What else is due stays in the queue, however much it is."""
+    address = repo.put("d", b"old")
+    repo.put("d", b"new")
+    _condemn(repo, address)
+    repo.lake.repositories.set_hard_delete(repo.id, False)
+    _review(repo)
+    assert len(reviews) == 1
+    assert not _is_there(repo, address)
+    assert _queue_length(repo) == 3
+
+
+def test_who_is_told_to_stop_leaves_the_rest_queued(repo: LakeRepo, reviews: list[int]) -> None:
+    """A process whose server has gone must not go on for as long as there is something to delete."""
+    repo.lake.reviewer.is_stopped = lambda: bool(reviews)
+    _review(repo)
+    assert reviews == [2]
+    assert _queue_length(repo) == 1
+
+
+def test_what_the_store_keeps_stays_condemned(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A delete that failed may still arrive, so nobody may refer to the address; the next review tries again."""
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    with monkeypatch.context() as patch:
+        _deny_deletes(patch)
+        _review(repo)
     assert _condemned(repo) == {address}
     _review(repo)
     assert not _is_there(repo, address)

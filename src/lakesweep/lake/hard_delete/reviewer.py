@@ -77,6 +77,10 @@ def _go_on(_seconds: float) -> None:
     """No rest."""
 
 
+def _never() -> bool:
+    return False
+
+
 @dataclass(eq=False, repr=False)
 class Reviewer:
     """Reviews the queues of all repositories."""
@@ -95,6 +99,8 @@ class Reviewer:
     """Of the holder of leases; who takes a dead one's place takes its name, and need not wait."""
     rest: Callable[[float], object] = field(default_factory=lambda: _go_on, init=False)
     """Called after each transaction with the time it took, which others who write may have waited for."""
+    is_stopped: Callable[[], bool] = field(default_factory=lambda: _never, init=False)
+    """Asked before each review of up to a thousand records: whoever is told to stop leaves the others queued."""
 
     def run(self) -> None:
         """Review what is due in every repository, as long as there is something; one at a time in a process."""
@@ -115,8 +121,12 @@ class Reviewer:
             if not self._is_wanted(repository):
                 continue
             try:
-                while self._has_lease(repository) and self.review(repository) == _MOST_AT_ONCE:
-                    pass
+                while not self.is_stopped() and self._has_lease(repository):
+                    failed_before = self.counts.failed
+                    taken = self.review(repository)
+                    # What the store would not delete is due still, and would be tried again without end.
+                    if taken < _MOST_AT_ONCE or self.counts.failed > failed_before:
+                        break
             except LakesweepError as failed:
                 # What is condemned stays so, and the next review goes on with it.
                 logger.warning(
@@ -126,7 +136,10 @@ class Reviewer:
                 )
 
     def review(self, repository: Repository) -> int:
-        """One review of what is due; how many records of the queue it took."""
+        """One review of what is due; how many records of the queue it took.
+
+        Where objects are not deleted any more it takes none, and sees through what is condemned.
+        """
         now = self._context.now()
         condemned = self._fence.read(repository).state.condemned
         is_on = self._context.hard_deletes(repository)
@@ -140,7 +153,7 @@ class Reviewer:
         mine = self._condemn(repository, fresh - held.keys() - foreign, now)
         if mine:
             self._delete_unreferenced(repository, mine, queued)
-        return len(queued)
+        return len(queued) if is_on else 0
 
     def _settle(
         self,
