@@ -77,7 +77,7 @@ print(jvm in before, jvm)
     assert is_same == "True"
     assert "incubator" not in done.stderr
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(pid)).wait(30)
+        psutil.Process(int(pid)).wait(100)
     assert not left_over(short_folder)
     assert not [path.name for path in short_folder.glob("lakesweep-jvm-*")]
 
@@ -111,7 +111,7 @@ print(ahead.pid)
     )
     assert done.returncode == 0, done.stderr
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(int(done.stdout)).wait(30)
+        psutil.Process(int(done.stdout)).wait(100)
 
 
 def test_if_the_process_ahead_has_died_workers_come_from_another(short_folder: Path) -> None:

@@ -49,7 +49,7 @@ def test_rules_that_make_no_sense_are_refused(repo, rules: object) -> None:
 
 
 def _finished(repo, task_id: str) -> Any:
-    for _ in range(200):
+    for _ in range(5000):
         status = repo.ok("GET", "/gc/prepare_commits/status", params={"id": task_id})
         if status["completed"]:
             return status

@@ -16,7 +16,7 @@ def start(repo, source: str, kind: str = "common_prefix", destination: str = "in
 
 
 def finished(repo, import_id: str) -> Any:
-    for _ in range(300):
+    for _ in range(5000):
         status = repo.ok("GET", "/branches/main/import", params={"id": import_id})
         if status["completed"]:
             return status

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +31,7 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import CANDIDATE_PATTERN, ProtectedReason
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
+from lakesweep.engine import here_first
 from lakesweep.engine.here_first import HereFirst
 from lakesweep.engine.tasks import Engine, Scatter
 from lakesweep.errors import UnsafeToSweepError
@@ -185,12 +188,17 @@ class TestSmallListings:
     def spark(self) -> Rounds:
         return Rounds()
 
-    def test_a_small_one_needs_no_spark(self, target: Target, spark: Rounds) -> None:
+    def test_a_small_one_needs_no_spark(
+        self, target: Target, spark: Rounds, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Its only round is one task."""
         filled(target, [*OBJECTS, "data/other/x", "README"])
+        moments = itertools.count(0.0, 0.25)  # each look at the clock
+        clock = SimpleNamespace(monotonic=lambda: next(moments))
+        monkeypatch.setattr(here_first, "time", clock)
         with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
             listing = listed(target, engine)
-            assert 3.0 < engine.seconds_here < 4.0, "what it did not take is left"
+            assert engine.seconds_here == pytest.approx(3.75), "what it did not take is left"
         assert listing.listed.objects == 5
         assert len(listing.parts) == 1
         assert spark.rounds == []

@@ -328,7 +328,7 @@ def _uid(repo: LakeRepo) -> str:
 
 
 def _finished(status: Callable[[], object]) -> object:
-    for _ in range(1000):
+    for _ in range(10_000):
         found = status()
         if found.completed:  # type: ignore[attr-defined]
             return found

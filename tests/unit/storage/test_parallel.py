@@ -83,7 +83,7 @@ def test_stopping_early_stops_the_threads() -> None:
     assert readers
     stream.close()
     for reader in readers:
-        reader.join(10)
+        reader.join(60)
         assert not reader.is_alive()
 
 
@@ -91,7 +91,7 @@ def _left_within_seconds(stream: Generator[object, None, None]) -> bool:
     """Whether a reader that leaves is free, though threads of the stream are busy."""
     leaving = threading.Thread(target=stream.close, daemon=True)
     leaving.start()
-    leaving.join(5)
+    leaving.join(30)
     return not leaving.is_alive()
 
 
@@ -101,12 +101,12 @@ def test_who_leaves_early_waits_for_no_thread() -> None:
 
     def slow(number: int) -> int:
         if number:
-            go_on.wait(60)
+            go_on.wait(90)
         return number
 
     def slow_stream() -> Iterator[int]:
         yield 1
-        go_on.wait(60)
+        go_on.wait(90)
 
     results = ordered_parallel(slow, [0, 1, 2, 3, 4], 2)
     merged = merged_streams([slow_stream], 1, 1)

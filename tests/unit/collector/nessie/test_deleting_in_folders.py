@@ -38,7 +38,7 @@ def delete(folder: Path, rows: pa.Table) -> list[str]:
 @pytest.fixture
 def meeting_deletes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every delete of files waits for one in another folder."""
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=60)
     plain: Callable[..., list[DeleteOutcome]] = LocalBackend.delete
 
     def meet(

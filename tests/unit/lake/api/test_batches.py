@@ -22,7 +22,7 @@ class _Work:
     def run(self, items: Sequence[int]) -> list[int | Exception]:
         if not self.sizes:
             self.sizes.append(len(items))
-            assert self.go.wait(30)
+            assert self.go.wait(60)
         else:
             self.sizes.append(len(items))
         if 13 in items:
@@ -46,7 +46,7 @@ async def _first_then(work: _Work, *items: int) -> list[int | BaseException]:
     if 99 in items:
         tasks[1 + items.index(99)].cancel()
     work.go.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await asyncio.gather(*tasks, return_exceptions=True)
 
 
