@@ -229,8 +229,10 @@ class DyingKeyValueStore:
         complete = list(rows)
         self._write(lambda: self._inner.set_many(partition, complete))
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
-        return self._write(lambda: self._inner.change_all(changes, held))
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
+        return self._write(lambda: self._inner.change_all(changes, held, is_durable=is_durable))
 
     def write_over(
         self,

@@ -75,7 +75,9 @@ class MemoryKeyValueStore:
             for key, value in complete:
                 found.put(key, value)
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
         with self._lock:
             for partition, key, value in held:
                 if self._partition(partition).values.get(key) != value:

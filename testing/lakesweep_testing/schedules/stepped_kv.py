@@ -47,15 +47,17 @@ class SteppedKeyValueStore:
         self._step(Access("set_many", partition, complete[0][0], is_write=True, also=also))
         self._kv.set_many(partition, complete)
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
         if not changes:
-            return self._kv.change_all(changes, held)
+            return self._kv.change_all(changes, held, is_durable=is_durable)
         first = changes[0]
         also = [Touch(change.partition, change.key, is_write=True) for change in changes[1:]]
         also += [Touch(partition, key, is_write=False) for partition, key, _ in held]
         verb = "change_all" if first.value is not None else "delete_if"
         self._step(Access(verb, first.partition, first.key, is_write=True, also=tuple(also)))
-        return self._kv.change_all(changes, held)
+        return self._kv.change_all(changes, held, is_durable=is_durable)
 
     def write_over(
         self,

@@ -183,6 +183,16 @@ def test_changes_are_made_together_or_not_at_all(kv: KeyValueStore) -> None:
     assert (kv.page("p"), kv.page("p2")) == ([(b"new", b"x")], [(b"any", b"y")])
 
 
+def test_changes_that_need_not_be_durable_are_changes_all_the_same(kv: KeyValueStore) -> None:
+    """They are seen at once, compare what they find, and come in their order."""
+    assert kv.change_all([Change("p", b"k", b"1", None)], is_durable=False)
+    assert not kv.change_all([Change("p", b"k", b"2", None)], is_durable=False)
+    assert kv.get("p", b"k") == b"1"
+    assert kv.change_all([Change("p", b"k", b"2", b"1")])
+    assert kv.change_all([Change("p", b"k", None, b"2")], is_durable=False)
+    assert kv.page("p") == []
+
+
 def test_of_changes_and_a_move_of_their_fence_one_comes_first(kv: KeyValueStore) -> None:
     """Who moves the held key and then looks finds what was written by its old value, or it is never written."""
     for number in range(20):

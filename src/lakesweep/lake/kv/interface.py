@@ -35,7 +35,7 @@ _MOST_RIVALS = 1_000
 
 
 class KeyValueStore(Protocol):
-    """Partitions of ordered keys. Every call is atomic and durable when it returns, in this and other processes.
+    """Partitions of ordered keys. Every call is atomic and, unless it says otherwise, durable when it returns.
 
     Keys order bytewise. An empty value is a value.
     """
@@ -69,10 +69,14 @@ class KeyValueStore(Protocol):
         """Write many values, all or none; rows in key order are quickest."""
         ...
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
         """Make all changes in one transaction, of any partitions and each of another key, or none of them; say which.
 
-        They are made if each finds what it expects, while each key of `held` has its value.
+        They are made if each finds what it expects, while each key of `held` has its value. Without `is_durable`, nobody
+        waits for the disk: everybody sees the changes, but a power cut may undo them. It never undoes them and keeps
+        a later change.
         """
         ...
 

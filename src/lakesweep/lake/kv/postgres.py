@@ -69,6 +69,7 @@ _PAGE = text("SELECT k, v FROM lake_kv WHERE part = :part AND k >= :low ORDER BY
 _PAGE_TO = text(
     "SELECT k, v FROM lake_kv WHERE part = :part AND k >= :low AND k < :high ORDER BY k LIMIT :limit"
 )
+_DO_NOT_WAIT = text("SET LOCAL synchronous_commit TO OFF")  # the log keeps the order of commits
 _DELETE_STEP = 20_000
 _WRITE_STEP = 5_000
 
@@ -133,8 +134,12 @@ class PostgresKeyValueStore:
             for start in range(0, len(parameters), _WRITE_STEP):
                 connection.execute(_SET, parameters[start : start + _WRITE_STEP])
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
         with _translated(self._engine.url), self._engine.begin() as connection:
+            if not is_durable:
+                connection.execute(_DO_NOT_WAIT)
             for partition, key, value in sorted(held):
                 found = connection.execute(
                     _HOLD, {"part": partition.encode(), "k": key, "v": value}

@@ -76,6 +76,9 @@ _PRAGMAS = (
     "wal_autocheckpoint=4000",
     "journal_size_limit=67108864",
 )
+_NORMAL_LEVEL = (
+    1  # SQLite's number: the log is waited for only when its content goes into the database
+)
 _WRITER_CACHE_KIB, _READER_CACHE_KIB = 16_384, 2_048
 
 
@@ -100,6 +103,8 @@ class SqliteKeyValueStore:
         try:
             self._writer = self._connect(_WRITER_CACHE_KIB)
             self._writer.execute("PRAGMA busy_timeout=0")  # it waits in `_begin`
+            (self._full_level,) = self._writer.execute("PRAGMA synchronous").fetchone()
+            self._level: int = self._full_level
             with self._transaction():
                 for statement in _CREATE_TABLES:
                     self._writer.execute(statement)
@@ -152,7 +157,9 @@ class SqliteKeyValueStore:
         if complete:
             self._write(run)
 
-    def change_all(self, changes: Sequence[Change], held: Sequence[Held] = ()) -> bool:
+    def change_all(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = True
+    ) -> bool:
         def run(connection: sqlite3.Connection) -> int:
             # Nothing comes between: this connection has the only transaction that writes.
             if not _are_held(connection, held):
@@ -169,7 +176,7 @@ class SqliteKeyValueStore:
                     _put(connection, part, key, change.value)
             return 1
 
-        return self._write(run) == 1
+        return self._write(run, is_durable=is_durable) == 1
 
     def write_over(
         self,
@@ -233,10 +240,10 @@ class SqliteKeyValueStore:
     def _write_one(self, statement: str, parameters: tuple[object, ...]) -> int:
         return self._write(lambda connection: connection.execute(statement, parameters).rowcount)
 
-    def _write(self, run: Callable[[sqlite3.Connection], int]) -> int:
+    def _write(self, run: Callable[[sqlite3.Connection], int], *, is_durable: bool = True) -> int:
         """Make a change together with those that wait beside it; the rows it touched, once they are durable."""
         about_to_wait()
-        write = _Write(run)
+        write = _Write(run, is_durable)
         self._waiting.append(write)
         with self._turn:
             if not write.is_done:
@@ -248,7 +255,7 @@ class SqliteKeyValueStore:
 
     def _commit_group(self, group: list[_Write]) -> None:
         try:
-            with self._transaction():
+            with self._transaction(is_durable=any(write.is_durable for write in group)):
                 for write in group:
                     write.rows = write.run(self._writer)
         except _StatementError as failed:
@@ -268,7 +275,8 @@ class SqliteKeyValueStore:
                 write.is_done = True
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, is_durable: bool = True) -> Iterator[None]:
+        self._set_waiting(is_durable=is_durable)
         self._begin()
         try:
             yield
@@ -284,6 +292,13 @@ class SqliteKeyValueStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+    def _set_waiting(self, *, is_durable: bool) -> None:
+        """Whether the next commit waits for the disk. The log keeps their order: one that waits does so for all before it."""
+        level = self._full_level if is_durable else min(self._full_level, _NORMAL_LEVEL)
+        if level != self._level:
+            self._writer.execute(f"PRAGMA synchronous={level}")
+            self._level = level
 
     def _begin(self) -> None:
         """Begin to write, once no other process does; SQLite's own waiting sleeps for many times as long as they write."""
@@ -365,10 +380,11 @@ def _value_at(connection: sqlite3.Connection, part: bytes, key: bytes) -> bytes 
 class _Write:
     """A change that waits for its turn, and what became of it."""
 
-    __slots__ = ("error", "is_done", "rows", "run")
+    __slots__ = ("error", "is_done", "is_durable", "rows", "run")
 
-    def __init__(self, run: Callable[[sqlite3.Connection], int]) -> None:
+    def __init__(self, run: Callable[[sqlite3.Connection], int], is_durable: bool) -> None:
         self.run = run
+        self.is_durable = is_durable
         self.rows = 0
         self.error: BaseException | None = None
         self.is_done = False

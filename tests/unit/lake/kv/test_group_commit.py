@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lakesweep.lake.errors import RefStoreError
+from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.kv.sqlite import SqliteKeyValueStore
 
 
@@ -51,6 +52,26 @@ def test_waiting_writes_share_one_commit(kv: SqliteKeyValueStore) -> None:
     assert _Busy(kv).together(*writes) == [None] * 20
     assert statements.count("COMMIT") == 1
     assert len(kv.page("p")) == 20
+
+
+def test_a_group_waits_for_the_disk_if_one_of_it_does(kv: SqliteKeyValueStore) -> None:
+    """Alone, a change that need not be durable waits for nothing; the next one that must be does so again."""
+    full = kv._full_level = 2
+    levels: list[int] = []
+
+    def note(_key: bytes, _value: bytes) -> None:
+        levels.append(kv._writer.execute("PRAGMA synchronous").fetchone()[0])
+
+    def lightly() -> object:
+        return kv.change_all([Change("p", b"light", b"x")], is_durable=False)
+
+    lightly()
+    assert kv._writer.execute("PRAGMA synchronous").fetchone() == (1,)
+    kv.set("p", b"a", b"old")
+    assert kv._writer.execute("PRAGMA synchronous").fetchone() == (full,)
+    lightly()
+    _Busy(kv).together(lightly, lambda: kv.write_over("p", [(b"a", b"new")], note), lightly)
+    assert levels == [full]
 
 
 def test_a_note_that_fails_takes_no_neighbour_with_it(kv: SqliteKeyValueStore) -> None:
