@@ -4,6 +4,7 @@ The lakes are served by processes of their own (`lakesweep serve`), lie on SQLit
 through the REST API without a pause, in turns. After each turn of the lake that deletes at once, its reviews are waited
 for, so that they disturb its own writes and no others'. A third lake, which differs from the second in nothing, shows
 what the machine itself makes of equal things. A turn's p99 is that of its writes; the medians of all turns are compared.
+Reviews wait for a moment without writes, but not for ever: `--turns 2` makes turns so long that they go on beside writes.
 The storage amplification is watched: objects in the store for each one that is live. Its curve goes into an SVG file.
 """
 
@@ -32,7 +33,6 @@ from real_lake import LAKESWEEP
 _REPOSITORY = "bench"
 _REPOSITORIES = "/api/v1/repositories"
 _PATHS = 200
-_TURNS = 20
 _BODY = b"x" * 1024
 _GRACE_SECONDS = 1
 _MOST_RATIO = 1.05
@@ -94,24 +94,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="100,000 overwrites of each lake")
     parser.add_argument("--overwrites", type=int, default=20_000, help="of each lake")
+    parser.add_argument(
+        "--turns", type=int, default=20, help="of each lake, of equally many writes"
+    )
     parser.add_argument("--folder", type=Path, help="where the lakes lie")
     parser.add_argument("--svg", type=Path, default=Path("build/hard_delete.svg"))
     options = parser.parse_args()
     number = 100_000 if options.full else options.overwrites
     with tempfile.TemporaryDirectory(prefix="bench-hard-delete-", dir=options.folder) as folder:
-        return _run(Path(folder), number, options.svg)
+        return _run(Path(folder), number, options.turns, options.svg)
 
 
-def _run(folder: Path, number: int, svg: Path) -> int:
+def _run(folder: Path, number: int, turns: int, svg: Path) -> int:
     with ExitStack() as stack:
         off = stack.enter_context(_served("swept at the end", folder / "off"))
         equal = stack.enter_context(_served("swept at the end, too", folder / "equal"))
         grace = ("--delete-grace", f"{_GRACE_SECONDS}s")
         on = stack.enter_context(_served("deleted at once", folder / "on", "--hard-delete", *grace))
-        for turn in range(_TURNS):
+        for turn in range(turns):
             for side in (off, on, equal) if turn % 2 else (equal, on, off):
-                side.turns.append(side.overwrite(number // _TURNS))
-                written = (turn + 1) * (number // _TURNS)
+                side.turns.append(side.overwrite(number // turns))
+                written = (turn + 1) * (number // turns)
                 side.amplification.append((written, side.stored() / _PATHS))
                 if side is on:
                     drained = _drain(on)
@@ -125,7 +128,7 @@ def _run(folder: Path, number: int, svg: Path) -> int:
     gone = told["lakesweep_lake_hard_deleted_objects_total"]
     latency = told["lakesweep_lake_hard_delete_seconds_sum"] / max(gone, 1)
     sys.stdout.write(
-        f"{number:,} overwrites of {_PATHS} paths in each lake, in {_TURNS} turns\n"
+        f"{number:,} overwrites of {_PATHS} paths in each lake, in {turns} turns\n"
         f"a write, deleted at once / swept at the end: {_ratios(on, off)}\n"
         f"the same of two lakes that are both swept at the end: {_ratios(equal, off)}\n"
         f"amplification, deleted at once: most {_most(on):.1f}, at the end {on.amplification[-1][1]:.2f};"

@@ -70,6 +70,7 @@ def review_until_told(
     lake.reviewer.name = name
     lake.reviewer.rest = time.sleep  # those who write get every second turn at least
     lake.reviewer.is_stopped = stop.is_set
+    lake.reviewer.pause = stop.wait
     try:
         while True:
             try:

@@ -731,15 +731,106 @@ def test_who_reviews_lets_others_write(repo: LakeRepo, monkeypatch: pytest.Monke
     happened: list[str] = []
     real = repo.kv.change_all
 
-    def counted(*arguments: object) -> bool:
+    def counted(*arguments: object, is_durable: bool) -> bool:
         happened.append("transaction")
-        return real(*arguments)  # type: ignore[arg-type]
+        return real(*arguments, is_durable=is_durable)  # type: ignore[arg-type]
 
     monkeypatch.setattr(repo.kv, "change_all", counted)
     monkeypatch.setattr(repo.lake.reviewer, "rest", lambda _: happened.append("rest"))
-    _review(repo)
+    repo.clock.advance(minutes=5)
+    repo.lake.reviewer.review(repo.record)
     assert _queue_length(repo) == 0
     assert happened == ["transaction", "rest"] * 3
+
+
+def test_only_what_tells_of_a_delete_waits_for_the_disk(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is on the disk before the bytes go. What comes before and after may be undone by a power cut: it is repeated."""
+    address = repo.put("a", b"old")
+    repo.put("a", b"new")
+    happened: list[tuple[bool, bool]] = []
+    real = repo.kv.change_all
+
+    def watched(*arguments: object, is_durable: bool) -> bool:
+        happened.append((is_durable, _is_there(repo, address)))
+        return real(*arguments, is_durable=is_durable)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(repo.kv, "change_all", watched)
+    _review(repo)
+    leased, condemned, taken_over, lifted = happened
+    assert leased == condemned == (False, True)
+    assert taken_over == (True, True)
+    assert lifted == (False, False)
+
+
+def test_a_review_waits_until_nobody_drops(repo: LakeRepo) -> None:
+    """Users go first, as long as they write without a pause, and it is not for too long."""
+    address = repo.put("a", b"0")
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> bool:
+        pauses.append(seconds)
+        repo.clock.advance(seconds=seconds)
+        assert _is_there(repo, address)
+        if len(pauses) < 5:
+            repo.put("a", b"%d" % len(pauses))
+        return False
+
+    repo.put("a", b"1")
+    repo.clock.advance(minutes=5)
+    repo.put("a", b"2")
+    repo.lake.reviewer.pause = pause
+    repo.lake.reviewer.run()
+    assert len(pauses) > 5
+    assert not _is_there(repo, address)
+
+
+def test_a_review_does_not_wait_for_ever(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where users never stop, it goes on beside them."""
+    address = repo.put("a", b"0")
+    repo.put("a", b"1")
+    repo.clock.advance(minutes=5)
+    passed = 0.0
+    monkeypatch.setattr(reviewing.time, "monotonic", lambda: passed)
+
+    def pause(seconds: float) -> bool:
+        nonlocal passed
+        passed += seconds
+        assert passed < 60
+        repo.put("a", b"again")
+        return False
+
+    repo.put("a", b"2")
+    repo.lake.reviewer.pause = pause
+    repo.lake.reviewer.run()
+    assert passed > 1
+    assert not _is_there(repo, address)
+
+
+def test_who_is_told_to_end_waits_no_longer(repo: LakeRepo) -> None:
+    """The review that it is at is its last."""
+    repo.put("a", b"0")
+    repo.put("a", b"1")
+    pauses: list[float] = []
+    repo.lake.reviewer.pause = lambda seconds: not pauses.append(seconds)  # type: ignore[func-returns-value]
+    repo.lake.reviewer.run()
+    assert len(pauses) == 1
+
+
+def test_a_record_that_was_put_off_is_no_drop(repo: LakeRepo) -> None:
+    """Its time lies further ahead than that of anything that users drop now."""
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    queue = repo.lake.delete_queue
+    moment = repo.clock()
+    assert queue.has_drops(repo.record, moment - timedelta(seconds=1))
+    repo.clock.advance(minutes=5)
+    assert not queue.has_drops(repo.record, moment + timedelta(seconds=1))
+    (one,) = queue.all(repo.record)
+    assert one.dropped.address == address
+    repo.kv.change_all(queue.later(repo.record, one, repo.clock() + timedelta(minutes=9)))
+    assert not queue.has_drops(repo.record, repo.clock())
 
 
 def test_a_fence_of_many_addresses_is_packed(repo: LakeRepo) -> None:

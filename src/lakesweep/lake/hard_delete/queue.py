@@ -71,6 +71,14 @@ class Queue:
         rows = self._context.kv.page(partition_of(repository), prefix=_PREFIX, limit=most)
         return [self._decode(repository, *row) for row in rows if _due(row[0]) <= now]
 
+    def has_drops(self, repository: Repository, since: datetime) -> bool:
+        """Whether something was dropped since then. A record that was put off to the same time may pass for one."""
+        grace = self._context.settings.delete_grace
+        rows = self._context.kv.page(
+            partition_of(repository), prefix=_PREFIX, after=_first_key(since + grace), limit=1
+        )
+        return any(_due(key) <= self._context.now() + grace for key, _ in rows)
+
     def all(self, repository: Repository) -> Iterator[Queued]:
         """Every record, due or not."""
         return (self._decode(repository, *row) for row in self._context.rows(repository, _PREFIX))
@@ -94,7 +102,7 @@ class Queue:
     def _at(self, repository: Repository, dropped: Dropped, due: datetime) -> Change:
         raw = _encode(dropped)
         name = hashlib.blake2b(raw, digest_size=16).hexdigest()
-        key = _PREFIX + f"{to_micros(due):016x}/{name}".encode()
+        key = _first_key(due) + f"/{name}".encode()
         return Change(partition_of(repository), key, raw)
 
     def _decode(self, repository: Repository, key: bytes, raw: bytes) -> Queued:
@@ -141,6 +149,11 @@ def _dropped(fields: Mapping[str, Any], value: bytes) -> Dropped:
         value,
         fields["reviews"],
     )
+
+
+def _first_key(due: datetime) -> bytes:
+    """What all keys of that time begin with; they sort behind it."""
+    return _PREFIX + f"{to_micros(due):016x}".encode()
 
 
 def _due(key: bytes) -> datetime:

@@ -41,7 +41,10 @@ from lakesweep.lake.values import Repository
 
 logger = logging.getLogger(__name__)
 
-_MOST_AT_ONCE = 1_000
+_MOST_AT_ONCE = 4_000
+"""Each review makes a few users wait, however much it takes up; makers of references read so many addresses."""
+_MOST_WAIT_SECONDS = 10.0
+_QUIET = timedelta(milliseconds=200)
 _LEASE_KEY = b"hard-delete/lease"
 _LEASE_LIFE = timedelta(minutes=2)
 _OURS = "data/"
@@ -100,7 +103,9 @@ class Reviewer:
     rest: Callable[[float], object] = field(default_factory=lambda: _go_on, init=False)
     """Called after each transaction with the time it took, which others who write may have waited for."""
     is_stopped: Callable[[], bool] = field(default_factory=lambda: _never, init=False)
-    """Asked before each review of up to a thousand records: whoever is told to stop leaves the others queued."""
+    """Asked before each review of what is due: whoever is told to stop leaves the others queued."""
+    pause: Callable[[float], bool] | None = field(default=None, init=False)
+    """Waits for so many seconds, and says whether it was told to end. Reviews wait for a quiet moment where it is given."""
 
     def run(self) -> None:
         """Review what is due in every repository, as long as there is something; one at a time in a process."""
@@ -117,11 +122,12 @@ class Reviewer:
         return counts
 
     def _run(self) -> None:
-        for repository in list(self._repositories.all()):
-            if not self._is_wanted(repository):
-                continue
+        give_up_at = time.monotonic() + _MOST_WAIT_SECONDS
+        wanted = [one for one in self._repositories.all() if self._is_wanted(one)]
+        for repository in wanted:
             try:
                 while not self.is_stopped() and self._has_lease(repository):
+                    self._await_quiet(wanted, give_up_at)
                     failed_before = self.counts.failed
                     taken = self.review(repository)
                     # What the store would not delete is due still, and would be tried again without end.
@@ -134,6 +140,14 @@ class Reviewer:
                     repository.id,
                     failed,
                 )
+
+    def _await_quiet(self, repositories: Sequence[Repository], give_up_at: float) -> None:
+        """Let users go first: their files and those that go share a folder and a journal, for which all wait in turn."""
+        while self.pause is not None and time.monotonic() < give_up_at:
+            since = self._context.now() - _QUIET
+            is_quiet = not any(self._queue.has_drops(one, since) for one in repositories)
+            if is_quiet or self.pause(_QUIET.total_seconds() / 2):
+                return
 
     def review(self, repository: Repository) -> int:
         """One review of what is due; how many records of the queue it took.
@@ -177,10 +191,14 @@ class Reviewer:
         if changes:
             self._change(unique(changes))
 
-    def _change(self, changes: Sequence[Change]) -> bool:
-        """Make all changes in one transaction, or none, and let others write before the next one."""
+    def _change(self, changes: Sequence[Change], *, is_durable: bool = False) -> bool:
+        """Make all changes in one transaction, or none, and let others write before the next one.
+
+        A review that a power cut undid is made again. Only what has to be known of deleted bytes waits for the disk,
+        and with it what was written before.
+        """
         began = time.perf_counter()
-        is_done = self._context.kv.change_all(changes)
+        is_done = self._context.kv.change_all(changes, is_durable=is_durable)
         self.rest(time.perf_counter() - began)
         return is_done
 
@@ -251,7 +269,7 @@ class Reviewer:
             }
             told = self._ledger.begin(repository, going.values(), now)
             state = replace(found.state, condemned={**found.state.condemned, **mine})
-            if self._change([told, self._fence.change(found, state)]):
+            if self._change([told, self._fence.change(found, state)], is_durable=True):
                 break
         rows = self._delete(repository, going, now)
         gone = {row.dropped.address for row in rows if row.outcome in _GONE}
@@ -282,7 +300,7 @@ class Reviewer:
             buried = [self._tombs.bury(repository, going[name], now) for name in names]
             tombs = unique(change for change in buried if change is not None)
             if tombs:
-                self._change(tombs)
+                self._change(tombs, is_durable=True)
         for outcome in self._context.store(repository).delete_many(names):
             dropped = going[outcome.key]
             rows.append(LedgerRow(dropped, now, outcome.status.value, outcome.detail))
@@ -332,7 +350,7 @@ class Reviewer:
             if fields["holder"] != self.name and now < from_micros(fields["until"]):
                 return False
         mine = encode_record({"holder": self.name, "until": now + _LEASE_LIFE})
-        return kv.set_if(partition, _LEASE_KEY, mine, raw)
+        return kv.change_all([Change(partition, _LEASE_KEY, mine, raw)], is_durable=False)
 
 
 _GONE = frozenset(status.value for status in ABSENT)
