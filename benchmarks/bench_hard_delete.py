@@ -69,6 +69,7 @@ class Side:
     def overwrite(self, number: int) -> list[float]:
         """One turn of so many writes, each to one of few paths; how long each took."""
         taken: list[float] = []
+        self._http.close()  # the server may have, while others had their turns; the next call opens it again
         for at in range(number):
             path = f"path/{at % _PATHS:04}"
             target = f"{_REPOSITORIES}/{_REPOSITORY}/branches/main/objects?path={path}"
