@@ -25,6 +25,7 @@ __all__ = [
 Bytes = npt.NDArray[np.uint8]
 
 _U1, _U2, _U3, _U4, _U5, _U6, _U7, _U8 = (np.uintp(i) for i in range(1, 9))
+_U16 = np.uintp(16)
 _S8, _S16, _S24, _S32, _S40, _S48, _S56 = (np.uint64(8 * i) for i in range(1, 8))
 
 
@@ -69,13 +70,19 @@ def copy_bytes(source: Bytes, start: int, count: int, target: Bytes, at: int) ->
 def copy_ahead(source: Bytes, start: int, count: int, target: Bytes, at: int) -> None:
     """Copy `count` bytes into a buffer that is filled from front to back: what comes after them may be scribbled over.
 
-    Short copies then take no loop, whose number of rounds the processor would have to guess.
+    Copies then end without a loop over single bytes, whose number of rounds the processor would have to guess.
     """
-    if count <= 16 and start + 16 <= source.size and at + 16 <= target.size:
+    if start + count + 16 <= source.size and at + count + 16 <= target.size:
         read = np.uintp(start)
         write = np.uintp(at)
         _copy_word(source, read, target, write)
         _copy_word(source, read + _U8, target, write + _U8)
+        while count > 16:
+            count -= 16
+            read += _U16
+            write += _U16
+            _copy_word(source, read, target, write)
+            _copy_word(source, read + _U8, target, write + _U8)
     else:
         copy_bytes(source, start, count, target, at)
 
