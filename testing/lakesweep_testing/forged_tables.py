@@ -67,12 +67,14 @@ class ForgedTable:
     change_index: Callable[[Handles], Handles] = lambda handles: handles
     change_properties: Callable[[dict[str, bytes]], None] = lambda pairs: None
     change_footer: Callable[[Footer], Footer] = lambda footer: footer
+    # Name ("index", "properties" or "metaindex") and payload of a block → the payload that is written.
+    change_payload: Callable[[str, bytes], bytes] = lambda name, payload: payload
 
     def build(self) -> bytes:
         """The file's bytes."""
         out = bytearray()
         handles = [
-            (bytes([1 + number]) + SET_TRAILER, _append(out, block, self.kind))
+            ((1 + number).to_bytes(2, "big") + SET_TRAILER, _append(out, block, self.kind))
             for number, block in enumerate(self.blocks)
         ]
         data_size = len(out)
@@ -80,7 +82,7 @@ class ForgedTable:
             entry_of(key, handle.encode()) for key, handle in self.change_index(handles)
         ]
         starts = [sum(map(len, index_entries[:i])) for i in range(len(index_entries))] or [0]
-        index = _append(out, block_of(index_entries, starts))
+        index = _append(out, self.change_payload("index", block_of(index_entries, starts)))
         properties = Properties(
             num_entries=self.num_entries,
             num_data_blocks=len(index_entries),
@@ -93,10 +95,10 @@ class ForgedTable:
                 **self.user,
             },
         )
-        properties_handle = _append(out, self._changed(properties.encode()))
-        metaindex = _append(
-            out, encode_block([(b"rocksdb.properties", properties_handle.encode())])
-        )
+        changed = self._changed(properties.encode())
+        properties_handle = _append(out, self.change_payload("properties", changed))
+        payload = encode_block([(b"rocksdb.properties", properties_handle.encode())])
+        metaindex = _append(out, self.change_payload("metaindex", payload))
         return bytes(out) + self.change_footer(Footer(metaindex, index)).encode()
 
     def _changed(self, payload: bytes) -> bytes:

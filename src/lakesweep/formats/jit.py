@@ -19,13 +19,13 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # ships no typ
 from numba.core import types
 from numba.extending import intrinsic
 
-__all__ = ["HAS_SSE42", "crc32c_step", "jitted"]
+__all__ = ["HAS_SSE42", "crc32c_step", "jitted", "jitted_with_lock"]
 
 # numba makes the attributes of this module while it is imported, so type checkers do not see them.
 _settings: Any = numba.config
 _F = TypeVar("_F", bound=Callable[..., object])
 # `_nrt` turns reference counting off; numba's type stubs do not list it. Calls between these functions are all inlined.
-_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, "forceinline": True}
+_OPTIONS: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True}
 
 
 # Whether compiled code may use the processor's own CRC-32C: not if numba was told to compile for another processor.
@@ -44,10 +44,23 @@ def jitted(function: _F) -> _F:
     Compiled code checks no index by itself: whoever writes such a function checks every bound before using it. It also
     makes no arrays, it is handed them: counting references to arrays would cost more than all the reading.
     """
+    return _compiled(function, without_lock=True)
+
+
+def jitted_with_lock(function: _F) -> _F:
+    """Compile `function` as `jitted` does, but keep Python's lock while it runs.
+
+    For functions that take a few microseconds. Where many threads read files, one that gives the lock up waits for it
+    longer than that.
+    """
+    return _compiled(function, without_lock=False)
+
+
+def _compiled(function: _F, *, without_lock: bool) -> _F:
     folder_before = _settings.CACHE_DIR
     _settings.CACHE_DIR = str(_cache_folder())
     try:
-        return cast(_F, numba.njit(**_OPTIONS)(function))
+        return cast(_F, numba.njit(nogil=without_lock, **_OPTIONS)(function))
     finally:
         _settings.CACHE_DIR = folder_before
 

@@ -38,6 +38,14 @@ records = [(b"path/%03d" % i, value) for i in range(40)]
 assert [reader(written.data) for reader in READERS][2] == records
 assert written.id == "EXPECTED_ID"
 
+def spoiled(number):
+    def change(name, payload):
+        noise = bytearray(payload)
+        if name == ("index", "properties", "metaindex")[number % 3]:
+            noise[random.randrange(len(noise))] = random.randrange(256)
+        return bytes(noise)
+    return change
+
 random.seed(1)
 refused = 0
 block = block_of([entry_of(b"a" + SET_TRAILER, value), entry_of(b"b" + SET_TRAILER, value, shared=1)])
@@ -45,12 +53,14 @@ for number in range(ROUNDS):
     noise = bytearray(block if number % 2 else snappy_literal(block))
     for _ in range(random.randint(1, 4)):
         noise[random.randrange(len(noise))] = random.randrange(256)
-    data = ForgedTable([bytes(noise)], 2, kind=1 - number % 2).build()
-    for reader in READERS:
-        try:
-            reader(data)
-        except FormatError:
-            refused += 1
+    false_blocks = ForgedTable([bytes(noise)], 2, kind=1 - number % 2)
+    false_structure = ForgedTable([block], 2, change_payload=spoiled(number))
+    for data in (false_blocks.build(), false_structure.build()):
+        for reader in READERS:
+            try:
+                reader(data)
+            except FormatError:
+                refused += 1
 print("refused", refused)
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lakesweep.formats.jit import jitted
+from lakesweep.formats.jit import jitted, jitted_with_lock
 from lakesweep.formats.octets import Bytes, byte_at, copy_ahead, copy_bytes, read_varint, word_at
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.checksum import masked_crc32c
@@ -15,6 +15,8 @@ __all__ = [
     "SMALLEST_ENTRY",
     "TRAILER_SIZE",
     "block_size",
+    "entries_end",
+    "fixed32",
     "measure_blocks",
     "unpack_block",
     "walk_block",
@@ -44,7 +46,7 @@ _KEYS_TOO_LARGE = -faults.KEYS_TOO_LARGE
 _HANDLE = -faults.HANDLE
 
 
-@jitted
+@jitted_with_lock
 def block_size(data: Bytes, offset: int, length: int) -> int:
     """How many bytes the block unpacks to, or a fault. Looks at lengths only; checks no checksum."""
     if offset < 0 or length < 0 or length > data.size or offset > data.size - length - TRAILER_SIZE:
@@ -80,7 +82,7 @@ def unpack_block(data: Bytes, offset: int, length: int, out: Bytes) -> int:
     return size
 
 
-@jitted
+@jitted_with_lock
 def measure_blocks(data: Bytes, offsets: Ints, lengths: Ints) -> tuple[int, int, int]:
     """(bytes of all blocks unpacked, of the largest, index of a faulty block); a fault stands in the first place."""
     total = 0
@@ -92,6 +94,17 @@ def measure_blocks(data: Bytes, offsets: Ints, lengths: Ints) -> tuple[int, int,
         total += size
         largest = max(largest, size)
     return total, largest, -1
+
+
+@jitted
+def entries_end(block: Bytes, size: int) -> int:
+    """Where the entries of a block end and its restart points begin; -1 where those do not fit it, or size is a fault."""
+    if size < 8:
+        return -1
+    restarts = fixed32(block, size - 4)
+    if restarts < 1 or restarts > (size - 4) // 4:
+        return -1
+    return size - 4 * (restarts + 1)
 
 
 @jitted
@@ -112,12 +125,10 @@ def walk_block(
     `last_key` carries the last key of the block before, and then of this one; keys must rise across blocks too.
     Returns (number of entries or a fault, size of the last key, size of `keys`, byte at which a fault was seen).
     """
-    if size < 8:
+    end = entries_end(block, size)
+    if end < 0:
         return _RESTARTS, 0, 0, size
-    restarts = _fixed32(block, size - 4)
-    if restarts < 1 or restarts > (size - 4) // 4:
-        return _RESTARTS, 0, 0, size
-    end = size - 4 * (restarts + 1)
+    restarts = (size - end) // 4 - 1
     # Every restart point must be the start of an entry that shares nothing, in order.
     next_restart = 0
     count = 0
@@ -134,7 +145,7 @@ def walk_block(
             return _ENTRY_BOUNDS, 0, 0, entry
         if value_size < 0 or value_size > end - pos - unshared:
             return _ENTRY_BOUNDS, 0, 0, entry
-        if next_restart < restarts and _fixed32(block, end + 4 * next_restart) == entry:
+        if next_restart < restarts and fixed32(block, end + 4 * next_restart) == entry:
             next_restart += 1
             if shared != 0:
                 return _RESTARTS, 0, 0, entry
@@ -166,14 +177,12 @@ def walk_block(
         count += 1
         pos += value_size
     # A block without entries still has one restart point, at 0.
-    if next_restart != restarts and not (
-        count == 0 and restarts == 1 and _fixed32(block, end) == 0
-    ):
+    if next_restart != restarts and not (count == 0 and restarts == 1 and fixed32(block, end) == 0):
         return _RESTARTS, 0, 0, end
     return count, last_key_size, keys_size, -1
 
 
-@jitted
+@jitted_with_lock
 def walk_index(
     block: Bytes, size: int, next_offset: int, offsets: Ints, lengths: Ints, count: int
 ) -> tuple[int, int]:
@@ -182,12 +191,9 @@ def walk_index(
     Each handle must point where the block before it ended, so no block is read twice and none is passed over.
     Returns (new count or a fault, offset behind the last block).
     """
-    if size < 8:
+    end = entries_end(block, size)
+    if end < 0:
         return _RESTARTS, 0
-    restarts = _fixed32(block, size - 4)
-    if restarts < 1 or restarts > (size - 4) // 4:
-        return _RESTARTS, 0
-    end = size - 4 * (restarts + 1)
     pos = 0
     while pos < end:
         shared, pos = read_varint(block, pos, end)
@@ -234,7 +240,8 @@ def _rises(
 
 
 @jitted
-def _fixed32(data: Bytes, pos: int) -> int:
+def fixed32(data: Bytes, pos: int) -> int:
+    """Four bytes as a number, the first one lowest."""
     return (
         byte_at(data, pos)
         | byte_at(data, pos + 1) << 8

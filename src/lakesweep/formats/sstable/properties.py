@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.proto import encode_varint, read_varint
+from lakesweep.formats.sstable.survey import MUST_BE_ZERO
 
 __all__ = ["Properties", "encode_block", "read_block_pairs"]
 
@@ -42,8 +43,6 @@ _CONSTANTS: dict[str, bytes] = {
     "rocksdb.prefix.extractor.name": b"nullptr",
     "rocksdb.property.collectors": b"[static]",
 }
-# Records that mean something other than "this key has this value"; lakeFS writes none.
-_MUST_BE_ZERO = ("deleted.keys", "merge.operands", "num.range-deletions", "filter.size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class Properties:
     def decode(cls, payload: bytes) -> Properties:
         """The properties in a block's payload. Raises FormatError for a table of a kind lakeFS does not write."""
         pairs = {key.decode("utf-8", "replace"): value for key, value in read_block_pairs(payload)}
-        for name in _MUST_BE_ZERO:
+        for name in MUST_BE_ZERO:
             if _number(pairs, name, absent=0) != 0:
                 raise _unknown(f"{_PREFIX}{name} is not 0")
         comparator = pairs.get("rocksdb.comparator", b"")

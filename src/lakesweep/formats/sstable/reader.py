@@ -24,6 +24,20 @@ from lakesweep.formats.sstable.footer import FOOTER_SIZE, Footer, Handle
 from lakesweep.formats.sstable.properties import Properties, read_block_pairs
 from lakesweep.formats.sstable.records import Records
 from lakesweep.formats.sstable.scan import scan_records
+from lakesweep.formats.sstable.survey import (
+    FIRST_USER_SPAN,
+    FOUND_SIZE,
+    INDEX_SIZE,
+    INDEX_START,
+    LARGEST_BLOCK,
+    MOST_BLOCKS,
+    NUMBERS,
+    SPACE,
+    TOTAL_SIZE,
+    USER_PROPERTIES,
+    USER_SPAN,
+    survey_table,
+)
 
 __all__ = ["Scratch", "Table", "open_table"]
 
@@ -54,6 +68,8 @@ class Table:
     block_offsets: Ints
     block_lengths: Ints
     _index_blocks: tuple[bytes, ...]
+    # Bytes of all blocks unpacked, and of the largest; None where nobody has looked.
+    _measured: tuple[int, int] | None = None
     _separators: list[bytes] = field(default_factory=list)
 
     def __len__(self) -> int:
@@ -61,10 +77,13 @@ class Table:
 
     def scratch(self, first: int = 0, stop: int | None = None) -> Scratch:
         """Space to read blocks first … stop - 1. A block that lies about its size is refused here, before any is made."""
-        offsets, lengths = self.block_offsets[first:stop], self.block_lengths[first:stop]
-        total, largest, faulty = measure_blocks(self.data, offsets, lengths)
-        if faulty >= 0:
-            raise fault_error(total, "a data block", int(offsets[faulty]))
+        if self._measured is not None and first == 0 and stop is None:
+            total, largest = self._measured
+        else:
+            offsets, lengths = self.block_offsets[first:stop], self.block_lengths[first:stop]
+            total, largest, faulty = measure_blocks(self.data, offsets, lengths)
+            if faulty >= 0:
+                raise fault_error(total, "a data block", int(offsets[faulty]))
         return Scratch(
             total_size=total,
             block=np.empty(largest, np.uint8),
@@ -151,8 +170,34 @@ class Table:
 
 def open_table(data: bytes) -> Table:
     """Check a table file's structure. Raises FormatError; nothing is read past a doubt."""
-    footer = Footer.of(data)
     raw = np.frombuffer(data, np.uint8)
+    table = _open_small_table(raw)
+    return _open_any_table(data, raw) if table is None else table
+
+
+def _open_small_table(data: Bytes) -> Table | None:
+    """The table if it is small and as lakeFS writes it, else None: `_open_any_table` must look."""
+    space, found = np.empty(SPACE, np.uint8), np.empty(FOUND_SIZE, np.int64)
+    handles = np.empty((2, MOST_BLOCKS), np.int64)
+    if not survey_table(data, space, handles, found):
+        return None
+    texts, numbers = space.tobytes(), found.tolist()
+    end = FIRST_USER_SPAN + USER_SPAN * numbers[USER_PROPERTIES]
+    user = {}
+    for place in range(FIRST_USER_SPAN, end, USER_SPAN):
+        key, key_end, value, value_end = numbers[place : place + USER_SPAN]
+        user[texts[key:key_end].decode("utf-8", "replace")] = texts[value:value_end]
+    entries, count, key_size, value_size, data_size, index_size = numbers[: len(NUMBERS)]
+    properties = Properties(entries, count, key_size, value_size, data_size, index_size, user=user)
+    offsets, lengths = handles[0, :count].copy(), handles[1, :count].copy()
+    index = texts[INDEX_START : INDEX_START + numbers[INDEX_SIZE]]
+    measured = numbers[TOTAL_SIZE], numbers[LARGEST_BLOCK]
+    return Table(data, properties, offsets, lengths, (index,), measured)
+
+
+def _open_any_table(data: bytes, raw: Bytes) -> Table:
+    """The table of any size, or the FormatError that says what is wrong with it."""
+    footer = Footer.of(data)
     _expect_end(footer.metaindex, len(data) - FOOTER_SIZE, "metaindex block")
     pairs = list(read_block_pairs(_payload(raw, footer.metaindex, "the metaindex block")))
     if len(pairs) != 1 or pairs[0][0] != b"rocksdb.properties":
