@@ -114,15 +114,16 @@ def small_files(large_rate: float) -> float:
         "hashes": lambda data: read_range_hashes(data, expected_count=None),
         "sums": read_range_sums,
     }
-    microseconds = {
-        name: 1e6 / rate(len(files), lambda step=step: [step(data) for data in files])
-        for name, step in steps.items()
-    }
+
+    def cost(step: Callable[[bytes], object]) -> float:
+        return 1e6 / rate(len(files), lambda: [step(data) for data in files])
+
+    microseconds = {name: cost(step) for name, step in steps.items()}
     with ThreadPoolExecutor(_THREADS) as pool:
         over_threads = 1e6 / rate(len(files), lambda: list(pool.map(steps["hashes"], files)))
     print(
         f"{len(files)} small files of {len(pairs) / len(files):.0f} entries, {sum(map(len, files)) / len(files):,.0f} bytes: "
-        + ", ".join(f"{name} {cost:.0f} µs" for name, cost in microseconds.items())
+        + ", ".join(f"{name} {each:.0f} µs" for name, each in microseconds.items())
         + f" a file; hashes with {_THREADS} threads {over_threads:.0f} µs a file"
     )
     return len(pairs) / len(files) / microseconds["hashes"] * 1e6 / large_rate
