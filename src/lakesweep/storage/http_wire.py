@@ -18,6 +18,7 @@ _LONGEST_LINE = 65536
 _WITHOUT_BODY = (http.client.NO_CONTENT, http.client.NOT_MODIFIED)
 _PROTOCOLS = (b"HTTP/1.1", b"HTTP/1.0")
 _BLANK_LINES = (b"\r\n", b"\n")
+_AS_IT_IS = {"accept-encoding": "identity"}  # unless a caller can read more
 _HEXADECIMAL = b"0123456789abcdefABCDEF"
 
 
@@ -58,6 +59,7 @@ class WireConnection:
         self._socket.settimeout(request_timeout)
         self._stream = self._socket.makefile("rb")
         self.is_spent = False
+        self.idle_since = 0.0
 
     def close(self) -> None:
         """Hang up."""
@@ -66,8 +68,8 @@ class WireConnection:
 
     def exchange(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to a request; `headers` are all that it has, but for those that tell of the body."""
-        lines = [f"{method} {target} HTTP/1.1", "accept-encoding: identity"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines = [f"{method} {target} HTTP/1.1"]
+        lines += [f"{name}: {value}" for name, value in (_AS_IT_IS | dict(headers)).items()]
         if body or method in ("PUT", "POST"):
             lines.append(f"content-length: {len(body)}")
         head = "\r\n".join((*lines, "", "")).encode("latin-1")
