@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
 from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.lakefs.rights import Right, needed_right
+from lakesweep.catalogs.questions import Questions, is_behind_proxy
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer", "query_values"]
@@ -75,15 +76,24 @@ class Transport:
         self.timeouts = timeouts
         self._retries = retries
         self._sleep = sleep
+        auth = httpx.BasicAuth(access_key_id, secret_access_key)
+        tls = None if http_transport else httpx.create_ssl_context()
         self._client = httpx.Client(
-            auth=httpx.BasicAuth(access_key_id, secret_access_key),
+            auth=auth,
             headers={"Accept": "application/json", "X-Lakefs-Client": "lakesweep"},
+            verify=tls or True,
             transport=http_transport,
             follow_redirects=False,
         )
+        self._questions: Questions | None = None
+        if tls is not None and not is_behind_proxy(self.url):
+            sample = next(auth.auth_flow(self._client.build_request("GET", self.url)))
+            self._questions = Questions(sample, tls, timeouts.connect, timeouts.read)
 
     def close(self) -> None:
         self._client.close()
+        if self._questions is not None:
+            self._questions.close()
 
     def get(
         self,
@@ -93,18 +103,13 @@ class Transport:
         *,
         headers: Mapping[str, str] | None = None,
         expect: Sequence[int] = (200,),
-        method: str = "GET",
     ) -> httpx.Response:
         """A question that changes nothing, so it is asked again when the server was busy or out of reach."""
+        route = _route(path, params)
         try:
             response = ask_patiently(
                 lambda: self._send(
-                    operation,
-                    method,
-                    path,
-                    params,
-                    headers=headers,
-                    read_timeout=self.timeouts.read,
+                    operation, "GET", route, headers=headers, read_timeout=self.timeouts.read
                 ),
                 f"lakefs {operation}",
                 retries=self._retries,
@@ -112,7 +117,7 @@ class Transport:
             )
         except httpx.TransportError as error:
             raise self._unreachable(operation, error) from error
-        return self._checked(operation, response, expect, needed_right(method, path))
+        return self._checked(operation, response, expect, needed_right("GET", path))
 
     def change(
         self,
@@ -127,7 +132,9 @@ class Transport:
         """A call that does something. Sent once: a prepare call that is sent again is another run."""
         read_timeout = self.timeouts.job if is_job else self.timeouts.read
         try:
-            response = self._send(operation, method, path, body=body, read_timeout=read_timeout)
+            response = self._send(
+                operation, method, _route(path), body=body, read_timeout=read_timeout
+            )
         except httpx.TransportError as error:
             raise self._unreachable(operation, error) from error
         return self._checked(operation, response, expect, needed_right(method, path))
@@ -136,23 +143,18 @@ class Transport:
         self,
         operation: str,
         method: str,
-        path: Sequence[str],
-        params: Params | None = None,
+        route: str,
         *,
         body: object | None = None,
         headers: Mapping[str, str] | None = None,
         read_timeout: float,
     ) -> httpx.Response:
-        url = "/".join((self.url, *(quote(part, safe="") for part in path)))
-        logger.debug("lakefs %s %s: %s", method, url, operation)
+        logger.debug("lakefs %s %s%s: %s", method, self.url, route, operation)
+        if self._questions is not None and method == "GET":
+            return self._questions.get(route, headers)
         timeout = httpx.Timeout(read_timeout, connect=self.timeouts.connect)
         return self._client.request(
-            method,
-            url,
-            params=query_values(params),
-            json=body,
-            headers=headers,
-            timeout=timeout,
+            method, self.url + route, json=body, headers=headers, timeout=timeout
         )
 
     def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
@@ -200,6 +202,12 @@ def _what_to_allow(said: str, right: Right | None) -> str:
     if _NO_RIGHT in said:
         return f"The right that is missing is {needed}"
     return f"{check}. If they are as they should be, the right that is missing is {needed}"
+
+
+def _route(path: Sequence[str], params: Params | None = None) -> str:
+    route = "".join(f"/{quote(part, safe='')}" for part in path)
+    query = urlencode(query_values(params) or {}, doseq=True)
+    return f"{route}?{query}" if query else route
 
 
 def query_values(params: Params | None) -> dict[str, str | list[str]] | None:
