@@ -11,6 +11,7 @@ import httpx
 import pyarrow as pa
 import pytest
 
+from lakesweep.catalogs.lakefs.metarange_table import MetarangeTable
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import too_slow
 from lakesweep.collector.lakefs import range_counts as counts_module
@@ -22,7 +23,6 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.commits import MetaRangeId
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import UnsafeToSweepError
-from lakesweep.formats.metaranges import RangeCounts
 from lakesweep.storage import ObjectStore
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.rounds import OneChunkARound
@@ -146,13 +146,13 @@ def test_second_round_reads_no_metarange_again(
     scene = make_scene()
     marked = scene.mark()
     read: Counter[str] = Counter()
-    plain = counts_module.distinct_ranges
+    plain = counts_module.read_metarange_table
 
-    def count(store: ObjectStore, metaranges: list[MetaRangeId]) -> RangeCounts:
+    def count(store: ObjectStore, metaranges: list[MetaRangeId], most_pairs: int) -> MetarangeTable:
         read.update(metaranges)
-        return plain(store, metaranges)
+        return plain(store, metaranges, most_pairs)
 
-    monkeypatch.setattr(counts_module, "distinct_ranges", count)
+    monkeypatch.setattr(counts_module, "read_metarange_table", count)
 
     def commit(number: int) -> None:
         scene.upload("main", f"file-{number}")

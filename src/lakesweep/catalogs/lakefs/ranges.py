@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
-import numpy as np
-
+from lakesweep.catalogs.lakefs.metarange_table import MetarangeTable
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
@@ -15,8 +14,8 @@ from lakesweep.formats.sstable import open_table
 from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("add_ranges", "committed_key", "distinct_ranges", "every_other_range", "merge_counts"),
-    "ranges_of_commits",
+    *("add_ranges", "committed_key", "every_other_range", "ranges_of_commits"),
+    "read_metarange_table",
 ]
 
 _Read = TypeVar("_Read")
@@ -42,39 +41,33 @@ def ranges_of_commits(
     return _read_metaranges(store, meta_range_ids, read_metarange)
 
 
-def distinct_ranges(store: ObjectStore, meta_range_ids: Iterable[MetaRangeId]) -> RangeCounts:
-    """Every range that the metaranges name, once, in the order of their ids. Raises as `ranges_of_commits`, `merge_counts`."""
+def read_metarange_table(
+    store: ObjectStore, meta_range_ids: Iterable[MetaRangeId], most_pairs: int = 0
+) -> MetarangeTable:
+    """Every range that the metaranges name, and what each metarange holds for the first of them, up to so many pairs.
+
+    Raises as `ranges_of_commits` and `merge_counts`.
+    """
+    tables: list[MetarangeTable] = []
+    names: list[MetaRangeId] = []
     parts: list[RangeCounts] = []
+
+    def add_table() -> None:
+        room = most_pairs - sum(len(table.places) for table in tables)
+        tables.append(MetarangeTable.of_metaranges(names, parts).cut_off(room))
+        names.clear()
+        parts.clear()
+
     lines = 0
-    for _, part in _read_metaranges(store, meta_range_ids, read_range_counts):
+    for name, part in _read_metaranges(store, meta_range_ids, read_range_counts):
+        names.append(name)
         parts.append(part)
         lines += len(part.counts)
         if lines > _MOST_LINES:
-            parts = [merge_counts(parts)]
-            lines = len(parts[0].counts)
-    return merge_counts(parts)
-
-
-def merge_counts(parts: Iterable[RangeCounts]) -> RangeCounts:
-    """Every range of the parts, once, in the order of their ids.
-
-    Raises:
-        UnsafeToSweepError: two parts promise different counts for one range.
-    """
-    none = RangeCounts(np.empty(0, "S64"), np.empty(0, np.int64))
-    listed = [none, *parts]
-    ids = np.concatenate([part.ids for part in listed])
-    counts = np.concatenate([part.counts for part in listed])
-    distinct, first, place = np.unique(ids, return_index=True, return_inverse=True)
-    differs = np.flatnonzero(counts != counts[first][place])
-    if len(differs):
-        range_id, others = ids[differs[0]].decode(), counts[differs[0]]
-        raise UnsafeToSweepError(
-            f"One metarange says that range {range_id} has {counts[first][place][differs[0]]} entries, another says "
-            f"{others}. Nothing was deleted. One of these files is damaged.",
-            kind="range-counts-differ",
-        )
-    return RangeCounts(distinct, counts[first])
+            add_table()
+            lines = 0
+    add_table()
+    return MetarangeTable.joined(tables)
 
 
 def _read_metaranges(

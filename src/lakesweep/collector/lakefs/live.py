@@ -23,7 +23,7 @@ from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_p
 from lakesweep.collector.judge.meeting import SECONDS_PER_CANDIDATE, SECONDS_PER_REFERENCE
 from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.between_runs.served import note_served
-from lakesweep.collector.lakefs.range_counts import MOST_ON_DRIVER, count_ranges
+from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.listing import SECONDS_PER_OBJECT
@@ -142,8 +142,6 @@ def read_live(
         note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
         retained = _retained(repository, resources, refs, rules, roots, now)
-        if max(retained.commits, len(refs.graph) - retained.commits) > MOST_ON_DRIVER:
-            resources.engine.begin()  # their metaranges will be read by tasks
         notes = retained.notes
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits, {retained.commits} retained"
@@ -153,15 +151,16 @@ def read_live(
         read_before = before.metaranges if before else _NO_IDS
         metaranges = np.union1d(retained.metaranges, read_before)
         expired_metaranges = np.setdiff1d(refs.graph.columns.meta_range_ids, metaranges)
-        live_ranges = count_ranges(resources, np.setdiff1d(metaranges, read_before))
+        expired_before = before.expired_metaranges if before else _NO_IDS
+        live_ranges, expired_ranges = count_ranges(
+            resources,
+            np.setdiff1d(metaranges, read_before),
+            np.setdiff1d(expired_metaranges, expired_before) if refs.complete else _NO_IDS,
+            is_remembered=before is None,  # later rounds of a sweep read only what is new
+        )
         live_ranges |= before.live_ranges if before else {}
-        expired_ranges: dict[RangeId, int] = {}
         if refs.complete:
-            expired_before = before.expired_metaranges if before else _NO_IDS
-            unread = np.setdiff1d(expired_metaranges, expired_before)
-            expired_ranges = count_ranges(resources, unread) | (
-                before.expired_ranges if before else {}
-            )
+            expired_ranges |= before.expired_ranges if before else {}
             expired_ranges = {r: n for r, n in expired_ranges.items() if r not in live_ranges}
         else:
             live_ranges |= every_other_range(store, live_ranges)

@@ -15,6 +15,7 @@ MARKS = f"{OWN}marks/"
 EVENTS = f"{OWN}events/"
 REPORTS = f"{OWN}reports/"  # of tasks, while they work
 RANGE_CACHE = f"{OWN}ranges/"
+METARANGE_CACHE = f"{OWN}metaranges/"
 LATEST_WHAT_IF = f"{OWN}what-if/latest.json"
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 
@@ -9,7 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.catalogs.lakefs.ranges import distinct_ranges, merge_counts
+from lakesweep.catalogs.lakefs.metarange_table import (
+    TABLE_SCHEMA,
+    MetarangeTable,
+    counts_agree,
+    merge_counts,
+)
+from lakesweep.catalogs.lakefs.ranges import read_metarange_table
+from lakesweep.collector.lakefs.between_runs.metarange_cache import (
+    NOTHING_REMEMBERED,
+    load_metaranges,
+    save_metaranges,
+)
 from lakesweep.collector.parts import sum_of
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
@@ -17,6 +29,7 @@ from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.engine.tasks import Scatter, tasks_for
 from lakesweep.errors import StorageError, UnsafeToSweepError
 from lakesweep.formats.commit_columns import Ids
+from lakesweep.formats.metarange_scan import ID_SIZE
 from lakesweep.formats.metaranges import RangeCounts
 from lakesweep.storage import ObjectStore
 
@@ -25,6 +38,8 @@ __all__ = [
     "refuse_unread",
 ]
 
+logger = logging.getLogger(__name__)
+
 # So many are read while Spark starts.
 MOST_ON_DRIVER = 1_000
 METARANGES_PER_TASK = 200
@@ -32,11 +47,10 @@ _METADATA = "_lakefs/"
 _METADATA_FILE = f"^{_METADATA}[0-9a-f]{{64}}$"
 _BYTES_PER_NAME = 100
 
-COUNTS_SCHEMA = pa.schema(
+SHARE_SCHEMA = pa.schema(
     [
-        pa.field("metaranges", pa.int64(), nullable=False),  # that were read
-        pa.field("ids", pa.binary(), nullable=False),  # of their ranges, each once, 64 bytes each
-        pa.field("counts", pa.binary(), nullable=False),
+        pa.field("read", pa.int64(), nullable=False),  # metaranges
+        *TABLE_SCHEMA,
     ]
 )
 
@@ -60,44 +74,69 @@ def foreseen_names(store: ObjectStore) -> int:
     return int(names)
 
 
-def count_ranges(resources: Resources, metaranges: Ids) -> dict[RangeId, int]:
-    """Ranges of these metaranges and their promised counts, which must agree wherever a range is named."""
-    asked = metaranges[metaranges != b""]  # a repository's first commit has none
-    if len(asked) <= MOST_ON_DRIVER:
-        found = distinct_ranges(resources.store, names_of(asked))
-    else:
-        found = _read_by_tasks(resources, asked)
+def count_ranges(
+    resources: Resources, *groups: Ids, is_remembered: bool = False
+) -> list[dict[RangeId, int]]:
+    """For each group of metaranges its ranges and their promised counts, which must agree wherever a range is named.
+
+    With `is_remembered`, what earlier runs left is asked first, only other metaranges are read, and they are left for later
+    runs.
+    """
+    asked = [ids[ids != b""] for ids in groups]  # a repository's first commit has none
+    known, store = NOTHING_REMEMBERED, resources.store
+    # Longer ids than those of lakeFS have no place in the files.
+    is_remembered = is_remembered and all(ids.dtype.itemsize == ID_SIZE for ids in asked)
+    if is_remembered:
+        known = load_metaranges(store, np.concatenate(asked))
+    room = known.room if is_remembered else 0
+    read: list[MetarangeTable] = []
+    for ids in asked:
+        read.append(_read(resources, ids[known.table.rows_of(ids) < 0], room))
+        room -= len(read[-1].places)
+    if not all(counts_agree(table.ranges, known.table.ranges) for table in read):
+        logger.warning(
+            "repo#%s metaranges contradict what was remembered of others: all are read",
+            resources.name,
+        )
+        known = known.disbelieved()
+        read = [_read(resources, ids, known.room // len(asked)) for ids in asked]
+    found = [
+        _counts_by_id(merge_counts([known.ranges_of(ids), table.ranges]))
+        for ids, table in zip(asked, read, strict=True)
+    ]
+    if is_remembered:
+        save_metaranges(store, known, read)
+    return found
+
+
+def _counts_by_id(found: RangeCounts) -> dict[RangeId, int]:
     return dict(
         zip(map(RangeId, found.ids.astype(str).tolist()), found.counts.tolist(), strict=True)
     )
 
 
-def _read_by_tasks(resources: Resources, asked: Ids) -> RangeCounts:
+def _read(resources: Resources, asked: Ids, most_pairs: int) -> MetarangeTable:
+    """All ranges of these metaranges, and what each holds for so many as have no more pairs than this."""
+    if len(asked) <= MOST_ON_DRIVER:
+        return read_metarange_table(resources.store, names_of(asked), most_pairs)
     engine = resources.engine
     tasks = tasks_for(
         len(asked), engine.slots, at_most=resources.most_readers, per_task=METARANGES_PER_TASK
     )
-    work = partial(_read_counts, resources.target)
+    work = partial(_read_share, resources.target, most_pairs // tasks)
     # Each task gets one item, its share of the ids.
     shares = np.array_split(asked, tasks)
-    rows = engine.collect(Scatter(shares, work, COUNTS_SCHEMA, tasks)).to_pylist()
-    refuse_unread(len(asked), sum(row["metaranges"] for row in rows))
-    return merge_counts(
-        RangeCounts(np.frombuffer(row["ids"], "S64"), np.frombuffer(row["counts"], np.int64))
-        for row in rows
-    )
+    rows = engine.collect(Scatter(shares, work, SHARE_SCHEMA, tasks)).to_pylist()
+    refuse_unread(len(asked), sum(row["read"] for row in rows))
+    return MetarangeTable.joined([MetarangeTable.of_row(row) for row in rows])
 
 
-def _read_counts(target: Target, shares: Iterator[Ids]) -> Iterator[pa.RecordBatch]:
+def _read_share(target: Target, most_pairs: int, shares: Iterator[Ids]) -> Iterator[pa.RecordBatch]:
     """Work function: one row for all of the task's metaranges."""
     asked = [name for share in shares for name in names_of(share)]
-    found = distinct_ranges(target.open(), asked)
-    row = {
-        "metaranges": len(asked),
-        "ids": found.ids.tobytes(),
-        "counts": found.counts.tobytes(),
-    }
-    yield pa.RecordBatch.from_pylist([row], schema=COUNTS_SCHEMA)
+    table = read_metarange_table(target.open(), asked, most_pairs)
+    row = {"read": len(asked), **table.as_row()}
+    yield pa.RecordBatch.from_pylist([row], schema=SHARE_SCHEMA)
 
 
 def refuse_unread(asked: int, read: int) -> None:

@@ -63,9 +63,9 @@ def test_every_range_comes_once_with_its_count(history, monkeypatch, most_on_dri
     monkeypatch.setattr(range_counts, "MOST_ON_DRIVER", most_on_driver)
     monkeypatch.setattr(range_counts, "METARANGES_PER_TASK", 5)
     resources, metaranges = history
-    assert count_ranges(resources, texts(metaranges)) == {
-        RangeId(f"{number:064x}"): number + 1 for number in range(20)
-    }
+    assert count_ranges(resources, texts(metaranges)) == [
+        {RangeId(f"{number:064x}"): number + 1 for number in range(20)}
+    ]
 
 
 @pytest.mark.parametrize("most_on_driver", [0, 1_000])

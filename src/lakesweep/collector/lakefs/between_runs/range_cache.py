@@ -8,8 +8,7 @@ spares the search for staged re-uploads the ranges that have no entry of a size 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.namespace import NORMALISER_VERSION
 from lakesweep.collector.judge.magnitudes import Magnitudes
+from lakesweep.collector.lakefs.between_runs.sealed import read_sealed, write_sealed
 from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
@@ -26,7 +26,6 @@ from lakesweep.engine.cells import Hashes
 # Raise it when the hash or this layout changes: old packs are then passed over.
 CACHE_VERSION = f"lakesweep.range-hashes/4 xxh64-0 normaliser-{NORMALISER_VERSION}"
 
-_DIGEST_BYTES = 32
 _ARRAYS = {"hashes": np.uint64, "magnitudes": np.uint8}
 
 PACK_SCHEMA = pa.schema(
@@ -90,7 +89,7 @@ def read_sizes(data: bytes, namespace: Location) -> tuple[list[RangeId], list[in
     ids: list[RangeId] = []
     ends: list[int] = []
     sizes: list[SizeBits] = []
-    for batch in _batches(data, namespace):
+    for batch in read_sealed(data, CACHE_VERSION, namespace):
         ids += map(RangeId, batch.column("range_id").to_pylist())
         for blob in batch.column("sizes"):
             sizes.append(np.frombuffer(blob.as_buffer(), np.uint32))
@@ -110,7 +109,7 @@ def read_pack(
 ) -> dict[RangeId, RangeHashes]:
     """Those of the wanted ranges (id → promised count) that the pack holds, if it is intact."""
     found: dict[RangeId, RangeHashes] = {}
-    for batch in _batches(data, namespace):
+    for batch in read_sealed(data, CACHE_VERSION, namespace):
         for row, name in enumerate(batch.column("range_id").to_pylist()):
             range_id = RangeId(name)
             count = batch.column("count")[row].as_py()
@@ -131,30 +130,5 @@ def read_pack(
 
 
 def _packed(rows: list[dict[str, Any]], schema: pa.Schema, namespace: Location) -> bytes:
-    """A digest, and one Arrow file that names its version and its namespace."""
-    batch = pa.RecordBatch.from_pylist(rows, schema=schema.with_metadata(_binding(namespace)))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    body = bytes(sink.getvalue())
-    return _digest(body) + body
-
-
-def _batches(data: bytes, namespace: Location) -> Iterator[pa.RecordBatch]:
-    """What such a file holds; nothing where it is damaged, or of another version or namespace."""
-    body = memoryview(data)[_DIGEST_BYTES:]
-    # Arrow trusts offsets inside a file, so it only ever sees bytes that are what we wrote.
-    if _digest(body) != data[:_DIGEST_BYTES]:
-        return
-    reader = pa.ipc.open_file(pa.py_buffer(body))
-    if reader.schema.metadata != _binding(namespace):
-        return
-    yield from map(reader.get_batch, range(reader.num_record_batches))
-
-
-def _digest(body: bytes | memoryview) -> bytes:
-    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
-
-
-def _binding(namespace: Location) -> dict[bytes, bytes]:
-    return {b"version": CACHE_VERSION.encode(), b"namespace": namespace.uri.encode()}
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    return write_sealed(batch, CACHE_VERSION, namespace)
