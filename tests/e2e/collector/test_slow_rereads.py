@@ -16,6 +16,7 @@ from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import too_slow
 from lakesweep.collector.lakefs import range_counts as counts_module
 from lakesweep.collector.lakefs.collect import run_sweep
+from lakesweep.collector.lakefs.paths import METARANGE_CACHE
 from lakesweep.collector.lakefs.sweep import SLOW_STEP_ADVICE
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.record import Phase, RunStatus
@@ -164,4 +165,5 @@ def test_second_round_reads_no_metarange_again(
     assert_adds_up(swept)
     assert len(read) > 3
     assert set(read.values()) == {1}
+    assert len(list(scene.store.keys(METARANGE_CACHE))) < engine.rounds, "rounds leave no files"
     assert scene.user.status("main", "staged") == 200
