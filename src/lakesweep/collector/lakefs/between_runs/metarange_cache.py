@@ -62,7 +62,7 @@ class Remembered:
         return self.table.take(rows[rows >= 0]).ranges
 
     def disbelieved(self) -> Remembered:
-        """The same files, of which nothing is believed."""
+        """These files, of which nothing is believed."""
         return replace(self, table=NO_METARANGES, is_replaced=True)
 
 
