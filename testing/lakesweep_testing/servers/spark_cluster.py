@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -79,6 +80,28 @@ class SparkMaster(_SparkDaemon):
     def alive_workers(self) -> set[int]:
         """The ports of the workers that the master counts on."""
         return {w["port"] for w in self.state().get("workers", []) if w["state"] == "ALIVE"}
+
+    def start_command(
+        self, *words: str, environment: Mapping[str, str], conf: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[str]:
+        """Start a command of lakesweep on this cluster; it prints JSON. `environment` comes on top of this process's."""
+        settings = {
+            "spark.executor.memory": "512m",
+            "spark.driver.host": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            **(conf or {}),
+        }
+        flags = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "lakesweep", *words),
+                *("--master", self.master_url, *flags, "--output", "json"),
+            ],
+            env={**os.environ, **environment, "SPARK_LOCAL_IP": "127.0.0.1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
 
 class SparkWorker(_SparkDaemon):

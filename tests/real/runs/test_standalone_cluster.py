@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from lakesweep.collector.lakefs.context import RunContext
+from lakesweep.collector.lakefs.paths import RUNS
 from lakesweep_testing.servers import MinIOServer, RealLakeFS, SparkMaster, SparkWorker
 from lakesweep_testing.user import User
 
@@ -20,7 +18,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 OpenRun = Callable[..., RunContext]
 EACH = 30
-RUNS = "_lakefs/retention/gc/lakesweep/collector/"
 
 
 @pytest.fixture(scope="module")
@@ -48,34 +45,19 @@ def start(
             "spark.speculation": "true",
             "spark.speculation.quantile": "0.5",
             "spark.speculation.multiplier": "1.1",
-            "spark.executor.memory": "512m",
-            "spark.driver.host": "127.0.0.1",
-            "spark.ui.enabled": "false",
         }
-        flags = [word for pair in conf.items() for word in ("--conf", "=".join(pair))]
-        environment = {
-            **os.environ,
-            **real_lakefs.lakectl_environment,
-            **minio.aws_environment,
-            "SPARK_LOCAL_IP": "127.0.0.1",
-        }
-        return subprocess.Popen(
-            [
-                *(str(Path(sys.executable).with_name("lakesweep")), *words),
-                *("--master", master.master_url, *flags, "--output", "json"),
-            ],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        environment = {**real_lakefs.lakectl_environment, **minio.aws_environment}
+        return master.start_command(*words, environment=environment, conf=conf)
 
     return started
 
 
 def ended(process: subprocess.Popen[str]) -> dict[str, object]:
     """The record that a command printed; its talk is shown when it failed."""
-    out, talk = process.communicate(timeout=600)
+    try:
+        out, talk = process.communicate(timeout=600)
+    finally:
+        process.kill()
     assert process.returncode == 0, talk[-4000:]
     record: dict[str, object] = json.loads(out)
     return record
@@ -109,8 +91,9 @@ def test_collection_on_a_cluster_survives_the_loss_of_a_worker(
     store = open_run(user.repository).store
     ages = ("--min-age", "1s", "--unsafe-min-age", user.repository)
     process = start("gc", user.repository, *ages)
-    while process.poll() is None and not any(batch.num_rows for batch in store.list(RUNS)):
-        time.sleep(0.05)  # until the first task has written something
+    while not any("/listing/" in key for key in store.keys(RUNS)):
+        assert process.poll() is None, "it ended before a task had written what it listed"
+        time.sleep(0.05)
     workers[1].kill()
     record = ended(process)
     assert record["status"] == "swept"
