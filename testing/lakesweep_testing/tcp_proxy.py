@@ -15,7 +15,8 @@ from typing import Self
 
 __all__ = ["CUT", "TcpProxy", "corrupted", "cut", "delayed", "refused"]
 
-# Given a request's first line and a piece of the answer, what to send instead; `CUT` ends the connection.
+# Given a request's head (first line and headers) and a piece of the answer, what to send instead; `CUT` ends the
+# connection.
 Spoil = Callable[[str, bytes], bytes]
 CUT = b""
 _PIECE = 1 << 16
@@ -68,9 +69,8 @@ class TcpProxy:
     def _pass_on(self, client: socket.socket, server: socket.socket, request: list[str]) -> None:
         with suppress(OSError):
             while piece := client.recv(_PIECE):
-                line = piece.split(b"\r\n", 1)[0]
-                if line.endswith(b" HTTP/1.1"):
-                    request[0] = line.decode("latin-1")
+                if piece.split(b"\r\n", 1)[0].endswith(b" HTTP/1.1"):
+                    request[0] = piece.split(b"\r\n\r\n", 1)[0].decode("latin-1")
                 server.sendall(piece)
             server.shutdown(socket.SHUT_WR)
 
@@ -117,7 +117,8 @@ def corrupted(path: str) -> Spoil:
 
     def spoil(request: str, piece: bytes) -> bytes:
         head, found, body = piece.rpartition(b"\r\n\r\n")
-        if not request.startswith("GET ") or path not in request or not body:
+        line = request.split("\r\n", 1)[0]
+        if not line.startswith("GET ") or path not in line or not body:
             return piece
         middle = len(body) // 2
         return head + found + body[:middle] + bytes([body[middle] ^ 0xFF]) + body[middle + 1 :]
