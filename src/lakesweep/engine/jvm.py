@@ -26,6 +26,7 @@ from lakesweep.engine.pyspark_internals import (
     GATEWAY_PORT,
     GATEWAY_SECRET,
     has_gateway,
+    is_known,
 )
 from lakesweep.engine.session_settings import (
     WORKER_DAEMON,
@@ -123,9 +124,9 @@ def jvm_ahead(master: str | None, conf: Mapping[str, str] | None) -> Iterator[No
 
 
 def _start(master: str | None, conf: Mapping[str, str] | None) -> AheadJvm | None:
-    """None where there is a JVM already, and where none can be had: whoever needs it is told why."""
+    """None where there is a JVM already, where pyspark is not known, and where none can be had: whoever needs it is told why."""
     home = spark_home()
-    if home is None or has_gateway():
+    if home is None or has_gateway() or not is_known():
         return None
     try:
         settings = session_settings(master, conf)

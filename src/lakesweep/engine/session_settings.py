@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 from lakesweep.engine.process_tree import mark_process_tree
-from lakesweep.engine.pyspark_internals import DAEMON_SETTING, has_daemon
+from lakesweep.engine.pyspark_internals import DAEMON_SETTING, is_known
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
@@ -41,7 +41,7 @@ def session_settings(master: str | None, conf: Mapping[str, str] | None) -> dict
     if is_local(master):
         settings |= _LOCAL_DEFAULTS
         settings["spark.driver.extraJavaOptions"] = quick_start_options()
-        if has_daemon():
+        if is_known():
             settings[DAEMON_SETTING] = WORKER_DAEMON
     return settings | conf
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
 from lakesweep.cachefolder import cache_folder
+from lakesweep.engine.pyspark_internals import pyspark_version
 from lakesweep.java import find_java_home
 
 # Without the JVM's second compiler a start costs half the CPU (6.5 s instead of 13 s on the machine it was measured
@@ -32,7 +32,7 @@ def class_archive() -> Path:
     # Another Spark in the same place has other times or sizes, by which the JVM goes too.
     facts = sorted((jar.name, jar.stat()) for jar in jars.glob("*.jar"))
     state = _digest(*(f"{name} {s.st_size} {s.st_mtime_ns}".encode() for name, s in facts))
-    return cache_folder() / "jvm" / f"spark-{version('pyspark')}-{place}-{state}.jsa"
+    return cache_folder() / "jvm" / f"spark-{pyspark_version()}-{place}-{state}.jsa"
 
 
 def outdated_archives(archive: Path) -> list[Path]:

@@ -9,7 +9,6 @@ Loading takes a second, too, and Spark starts the daemon with its first task. So
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import importlib
 import sys
@@ -47,10 +46,8 @@ class WithoutPandas:
 def load_ahead() -> None:
     """Load what every worker needs, compiled code included, once for all of them."""
     sys.meta_path.insert(0, WithoutPandas())
-    for name in _NEEDED:
+    for name in (*_NEEDED, WORKER):
         importlib.import_module(name)
-    with contextlib.suppress(ModuleNotFoundError):
-        importlib.import_module(WORKER)
     import pyarrow as pa
 
     from lakesweep.formats.hashing import hash_addresses

@@ -1,16 +1,16 @@
-"""Names that pyspark does not promise are missed by nobody: each is taken away here, or in tests/spark/."""
+"""Names that pyspark does not promise are used only where they were tried, and missed by nobody."""
 
 from __future__ import annotations
 
-import gc
 import sys
 from importlib.machinery import ModuleSpec
+from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from lakesweep.engine import pyspark_internals, worker_daemon
+from lakesweep.engine import jvm, pyspark_internals
 from lakesweep.engine.pyspark_internals import (
     DAEMON_SETTING,
     GATEWAY_PORT,
@@ -19,6 +19,8 @@ from lakesweep.engine.pyspark_internals import (
     with_zips_last,
 )
 from lakesweep.engine.session_settings import session_settings
+
+START = jvm._start  # tests start no JVM ahead, so the fixture of all has put another in its place
 
 
 def load_pyspark(monkeypatch: pytest.MonkeyPatch, **context: object) -> None:
@@ -49,36 +51,36 @@ def test_without_the_gateways_name_a_loaded_pyspark_counts_as_one(
     assert has_gateway()
 
 
-@pytest.mark.parametrize("has_module", [True, False])
-def test_without_its_daemon_spark_forks_workers_as_it_likes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_module: bool
+@pytest.mark.parametrize(
+    ("version", "is_tried"),
+    [("4.1.0", True), ("4.3.9", True), ("4.30.0", False), ("5.0.0.dev1", False), ("", False)],
+)
+def test_with_a_pyspark_that_nobody_tried_spark_starts_as_it_would_without_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, is_tried: bool
 ) -> None:
-    """Ours ends in `pyspark.daemon`, so it is not named where that is missing."""
+    """No daemon of ours, and no JVM ahead: names that are there may have come to mean something else."""
     spec = ModuleSpec("pyspark", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
+    if version:
+        (tmp_path / "version.py").write_text(f"__version__: str = {version!r}\n")
     monkeypatch.setattr(pyspark_internals, "find_spec", lambda name: spec)
-    if has_module:
-        (tmp_path / "daemon.py").touch()
-    assert (DAEMON_SETTING in session_settings("local[1]", None)) == has_module
+    monkeypatch.setattr(jvm, "has_gateway", lambda: False)
+    monkeypatch.setattr(jvm, "prepare_environment", lambda settings: None)
+    monkeypatch.setattr(jvm, "AheadJvm", lambda home, settings: (home, settings))
+    assert (DAEMON_SETTING in session_settings("local[1]", None)) == is_tried
+    assert (START("local[1]", None) is not None) == is_tried
 
 
-def test_without_spark_no_daemon_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spark_there_is_no_version_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever needs Spark is told that it is missing."""
     monkeypatch.setattr(pyspark_internals, "find_spec", lambda name: None)
-    assert not pyspark_internals.has_daemon()
+    assert pyspark_internals.pyspark_version() == ""
 
 
-def test_workers_that_can_not_be_loaded_ahead_are_left_to_spark(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The rest is loaded all the same."""
-    frozen: list[bool] = []
-    monkeypatch.setattr(worker_daemon, "WORKER", "lakesweep.engine.no_such_worker")
-    monkeypatch.setattr(worker_daemon, "_NEEDED", ("lakesweep.storage",))
-    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
-    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
-    worker_daemon.load_ahead()
-    assert frozen == [True]
+def test_the_pyspark_of_this_project_is_known() -> None:
+    """A newer one is tried (docs/design/012) before its version is added."""
+    assert pyspark_internals.pyspark_version() == version("pyspark")
+    assert pyspark_internals.is_known()
 
 
 def test_zipped_copies_of_pyspark_come_last() -> None:
