@@ -420,8 +420,11 @@ def main() -> None:
     parser.add_argument("--prefix", default="repo/data/")
     parser.add_argument("--slices", type=int, default=1)
     parser.add_argument("--objects", type=int, default=1_000_000, help="in each slice")
+    parser.add_argument("--size", type=int, default=1 << 20, help="bytes of each object")
     arguments = parser.parse_args()
-    computed = ComputedKeys(arguments.prefix, arguments.slices, arguments.objects)
+    computed = ComputedKeys(
+        arguments.prefix, arguments.slices, arguments.objects, size_bytes=arguments.size
+    )
     with LoopbackS3(computed=computed) as server:
         print(server.url, flush=True)
         threading.Event().wait()
