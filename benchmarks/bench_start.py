@@ -72,7 +72,7 @@ def main() -> int:
             start = number % len(turns)
             for part in turns[start:] + turns[:start]:
                 seen[part].append(mark(server, part, options.master))
-                print(f"{seen[part][-1].seconds:.2f} s without {part}", file=sys.stderr, flush=True)
+                print(f"{seen[part][-1].seconds:.2f} s: {part}", file=sys.stderr, flush=True)
     whole = seen.pop(_ALL)
     print(
         f"{_ALL}: {spread([run.seconds for run in whole])}, CPU {spread([run.cpu_seconds for run in whole])}"
