@@ -11,7 +11,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-real coverage mutations safety real-parts lint types format bench bench-full bench-plots docs site wheel packed-env clean
+.PHONY: help setup demo test test-fast test-real test-clusters coverage mutations safety real-parts lint types format bench bench-full bench-plots docs site wheel packed-env clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,7 +29,10 @@ test-fast: setup  ## unit and property tests without the slow ones, few examples
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
-	$(BIN)/pytest -m real $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -m "real and not cluster" $(PARALLEL) $(ARGS)
+
+test-clusters: setup real-parts  ## executors that are killed, and keys that end, on a cluster of processes; minutes each
+	$(BIN)/pytest -m cluster $(ARGS)
 
 coverage: setup  ## the quick tests and whole stories in one process: fails if they run less of the product than the floor
 	$(BIN)/pytest -m $(QUICK) tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)

@@ -22,7 +22,7 @@ from scenario import REPOSITORY, ROOT, Scenario
 from scenario_check import check_run
 from scenario_server import ScenarioServer, serve
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 OBJECTS = 120_000  # as many as make four tasks of a sweep's deletes
 DYNAMIC = {

@@ -21,7 +21,7 @@ from lakesweep_testing.servers import MinIOServer, RealLakeFS, SparkMaster, Spar
 from lakesweep_testing.tcp_proxy import TcpProxy
 from lakesweep_testing.user import User
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.real, pytest.mark.cluster, pytest.mark.timeout(900)]
 
 LIFE = timedelta(seconds=10)
 _SIGNED_BY = re.compile(r"Credential=([^/]+)/")
