@@ -26,7 +26,7 @@ test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" $(PARALLEL) $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -m $(QUICK) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(PARALLEL) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m "real and not cluster" $(PARALLEL) $(ARGS)
@@ -34,8 +34,8 @@ test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurit
 test-clusters: setup real-parts  ## executors that are killed, and keys that end, on a cluster of processes; minutes each
 	$(BIN)/pytest -m cluster $(ARGS)
 
-coverage: setup  ## the quick tests and whole stories in one process: fails if they run less of the product than the floor
-	$(BIN)/pytest -m $(QUICK) tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
+coverage: setup  ## every test without a JVM in one process: fails if they run less of the product than the floor
+	$(BIN)/pytest -m "not real and not spark" tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
 
 mutations: setup  ## put known mistakes into a copy of the source one by one; each must make a named test fail
 	$(BIN)/python tools/mutations.py --page docs/reference/mutations.md $(ARGS)

@@ -32,6 +32,8 @@ from lakesweep.lake.server import LakeServer
 from lakesweep.storage.memory import memory_container
 from lakesweep_testing.trouble import MeddlingTransport, Send, edited_answer, route_of
 
+pytestmark = pytest.mark.slow
+
 Meddle = Callable[[httpx.Request, Send], httpx.Response]
 CONTAINER = "certify-tests"
 PREPARE = "POST gc/prepare_uncommited"

@@ -21,6 +21,8 @@ from lakesweep.lake.server import LakeServer
 from lakesweep.storage.memory import memory_container
 from lakesweep_testing.trouble import MeddlingTransport, route_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "explanation" / "certified" / "embedded-lake.md"
 

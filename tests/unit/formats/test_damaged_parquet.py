@@ -26,6 +26,8 @@ from lakesweep.formats.xid import new_descending_xid, new_xid
 from lakesweep.lake.collection.uncommitted_file import UncommittedFile
 from lakesweep.storage import open_store
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ADDRESSES = [f"data/{new_descending_xid(NOW)}/{new_xid(NOW)}" for _ in range(40)]
 FLIPS = 1500

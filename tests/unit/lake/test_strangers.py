@@ -21,6 +21,8 @@ from lakesweep.lake.server import LakeServer, Serving
 from lakesweep.lake.strangers import WaryProtocol, protocol_with
 from lakesweep_testing.asgi import AsgiLake, signed_headers
 
+pytestmark = pytest.mark.slow
+
 KIB = 1024
 
 

@@ -16,6 +16,8 @@ from lakesweep.web.commands import Command
 from lakesweep.web.sessions import LIFE_SECONDS, Sessions
 from lakesweep_testing.web_site import HOST, ORIGIN, Browser, Pages, browse, local_caller
 
+pytestmark = pytest.mark.slow
+
 ROUTES = [
     (method, route.path)
     for page in web_app._PAGES

@@ -35,6 +35,8 @@ from lakesweep.web.reading import opened_repository
 from lakesweep_testing.commands import Repository
 from lakesweep_testing.web_site import Browser, Pages, browse, local_caller
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "data/<script>alert(1)</script>\"'&{{7*7}}"
 SECRET = "correct-horse-battery"
 

@@ -29,6 +29,8 @@ from lakesweep_testing.sample_runs import (
     sample_what_if,
 )
 
+pytestmark = pytest.mark.slow
+
 EMPTY_TAGS = {"meta", "br"}
 
 

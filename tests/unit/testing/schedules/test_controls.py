@@ -12,6 +12,8 @@ from lakesweep_testing.schedules.exploring import FOR_EVER, Count, Explorer
 from lakesweep_testing.schedules.program import all_programs
 from lakesweep_testing.schedules.story import tell
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "design" / "035-schedules.md"
 ALONE = 300
 EVERY = [control for part in CONTROLS.values() for control in part]

@@ -16,6 +16,8 @@ from lakesweep_testing.schedules.story import tell
 from lakesweep_testing.schedules.taken_along import TakenAlong
 from lakesweep_testing.schedules.world import World
 
+pytestmark = pytest.mark.slow
+
 
 def two_writers(world: World) -> dict[str, Act]:
     def write(actor: Actor) -> None:

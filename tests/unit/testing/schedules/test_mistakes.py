@@ -15,6 +15,8 @@ from lakesweep_testing.schedules import collection
 from lakesweep_testing.schedules.exploring import Explorer
 from lakesweep_testing.schedules.program import all_programs
 
+pytestmark = pytest.mark.slow
+
 AT_MOST = 3_000
 
 Mistake = Callable[[pytest.MonkeyPatch], None]

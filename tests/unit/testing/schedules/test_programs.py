@@ -8,6 +8,8 @@ from lakesweep_testing.schedules.exploring import FOR_EVER, Explorer
 from lakesweep_testing.schedules.program import PROGRAMS, all_programs
 from lakesweep_testing.schedules.story import tell
 
+pytestmark = pytest.mark.slow
+
 EVERY = 200
 AT_RANDOM = 560
 """Of a program that has more schedules than those."""

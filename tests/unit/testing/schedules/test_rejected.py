@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lakesweep_testing.schedules.rejected.drawing import draw_all, put_into
+
+pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "explanation" / "hard-delete.md"
 

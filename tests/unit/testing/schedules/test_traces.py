@@ -8,6 +8,8 @@ from lakesweep_testing.schedules.exploring import Explorer, parse_choices
 from lakesweep_testing.schedules.program import all_programs
 from lakesweep_testing.schedules.story import tell
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("program", "choices"),
