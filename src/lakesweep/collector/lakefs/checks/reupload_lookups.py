@@ -110,7 +110,9 @@ def with_sizes(
     """Ranges that may have an entry of a candidate's size: all but those whose sizes are kept beside their pack and differ."""
     by_pack: dict[str, dict[RangeId, int]] = {}
     for one in ranges:
-        by_pack.setdefault(one.pack, {})[one.range_id] = one.count
+        # Where not all sizes in question are known, any range may have an entry of one.
+        pack = one.pack if contents.sizes.is_complete else ""
+        by_pack.setdefault(pack, {})[one.range_id] = one.count
     yield from by_pack.pop("", {})
     looked_for = np.unique(size_bits(contents.sizes.values))
     bitmap = Bitmap.of(looked_for)

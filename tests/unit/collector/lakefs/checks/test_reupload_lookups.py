@@ -115,6 +115,15 @@ def test_ranges_whose_sizes_are_not_known_are_read() -> None:
     assert _searched(target, RangeToSearch(range_id, 2, pack)) == {range_id}
 
 
+def test_every_range_is_read_where_not_all_sizes_in_question_are_known() -> None:
+    """An incomplete set of sizes names none, which must not look as if none were in question."""
+    target, range_id = _range((b"a", 5))
+    pack = _read_by_a_mark(target, **{range_id: 1})
+    unknown = Contents(Sizes(is_complete=False))
+    ranges = [RangeToSearch(range_id, 1, pack)]
+    assert list(with_sizes(target.open(), target.namespace, unknown, ranges)) == [range_id]
+
+
 def test_sizes_of_linked_objects_are_not_known() -> None:
     """A range with full addresses is read: sizes are taken along with relative ones only."""
     target, range_id = _range((b"a", 5), address="s3://elsewhere/object")
