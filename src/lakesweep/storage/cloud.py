@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -81,7 +82,7 @@ def retry_options(options: StorageOptions, *, is_patient: bool) -> RetryConfig:
     }
 
 
-class CloudBackend:
+class CloudBackend(ABC):
     """An obstore client below one root; subclasses add what differs."""
 
     is_key_ordered = True
@@ -99,8 +100,9 @@ class CloudBackend:
         return _ObstoreSigner(self)
 
     @property
+    @abstractmethod
     def _clients(self) -> Clients:
-        raise NotImplementedError
+        """The clients that requests go through."""
 
     def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
         given = [np.empty(0, np.int64)]
@@ -251,8 +253,9 @@ class CloudBackend:
             obstore.copy(self._clients.once, source._base + source_key, self._base + target_key)
         return True
 
+    @abstractmethod
     def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
-        raise NotImplementedError
+        """Delete keys, and say what became of each."""
 
     def _delete_one(
         self, key: str, *, absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT
