@@ -82,8 +82,8 @@ class MetarangeTable:
 
     def as_row(self) -> dict[str, bytes]:
         """The columns as bytes, by their names in `TABLE_SCHEMA`."""
-        columns: tuple[npt.NDArray[Any], ...]
-        columns = (self.metaranges, self.sizes, self.places, self.ranges.ids, self.ranges.counts)
+        ids, counts = self.ranges.ids, self.ranges.counts
+        columns: list[npt.NDArray[Any]] = [self.metaranges, self.sizes, self.places, ids, counts]
         return {
             name: column.tobytes() for name, column in zip(TABLE_SCHEMA.names, columns, strict=True)
         }
