@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakesweep.catalogs.nessie.dropped import CollectDropped
@@ -19,6 +19,7 @@ policy_texts = st.sampled_from(["0", "1", "2", "5", "PT0S", "PT3S", "PT10S", "NO
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
+@example(4623033, 54, "PT0S", [], True, 4, 0)  # live as the state before a head that was old
 @given(
     seed=st.integers(0, 2**32),
     steps=st.integers(1, 80),

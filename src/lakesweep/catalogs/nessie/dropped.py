@@ -39,6 +39,8 @@ def dropped_tables(
     states: Mapping[int, States],
     heads: Iterable[tuple[int, CutoffPolicy]],
     collect: CollectDropped | None,
+    *,
+    keep_state_at_cutoff: bool,
 ) -> tuple[DroppedTable, ...]:
     """Tables and views that some commit put and no live commit or state has, as they were put last."""
     live_ids = {
@@ -59,7 +61,10 @@ def dropped_tables(
         if content_id in last_seen:
             last_seen[content_id] = max(last_seen[content_id], history.times[commit])
 
-    within = _live_within(history, heads, collect) if collect is not None else frozenset[int]()
+    within = frozenset[int]()
+    if collect is not None:
+        keep = keep_state_at_cutoff
+        within = _live_within(history, heads, collect, keep_state_at_cutoff=keep)
     seen_within = StateWalk(history, within, attrgetter("content_id"), note_end).found()
     return tuple(
         DroppedTable(
@@ -74,15 +79,27 @@ def dropped_tables(
 
 
 def _live_within(
-    history: CommitHistory, heads: Iterable[tuple[int, CutoffPolicy]], collect: CollectDropped
+    history: CommitHistory,
+    heads: Iterable[tuple[int, CutoffPolicy]],
+    collect: CollectDropped,
+    *,
+    keep_state_at_cutoff: bool,
 ) -> frozenset[int]:
     """Commits whose state was live at some time since the grace began, by the policies of now.
 
     What a policy keeps at any of these times is what a policy that is longer by the grace keeps now, and the state that
-    was the head's when the grace began.
+    was the head's when the grace began. A head is live however old it is, and where the state at the cut-off is kept,
+    that of the commit before it is: so it was with that head, too.
     """
-    longer = [(head, _longer(history, head, policy, collect)) for head, policy in heads]
-    live = find_live_commits(history, longer, keep_state_at_cutoff=True)
+    walks: list[tuple[int, CutoffPolicy]] = []
+    heads_then: dict[int, int] = {}
+    for head, policy in heads:
+        longer = _longer(history, head, policy, collect)
+        walks.append((head, longer))
+        if longer.timestamp is not None and keep_state_at_cutoff:
+            head_then = _head_at(history, head, collect.since, heads_then)
+            walks += [(head_then, longer)] if head_then != ROOT else []
+    live = find_live_commits(history, walks, keep_state_at_cutoff=True)
     return frozenset(live.states | {n for n, is_live in enumerate(live.flags) if is_live})
 
 
@@ -97,6 +114,17 @@ def _longer(
     if policy.timestamp is None:
         return policy
     return CutoffPolicy(timestamp=_before(min(policy.timestamp, collect.now), collect.grace))
+
+
+def _head_at(history: CommitHistory, head: int, time: datetime, known: dict[int, int]) -> int:
+    """The commit that was the head at that time, or ROOT; `known` has what earlier calls found, and gets more."""
+    walked: list[int] = []
+    while head != ROOT and head not in known and history.times[head] > time:
+        walked.append(head)
+        head = history.parents[head]
+    found = known.get(head, head)
+    known.update(dict.fromkeys(walked, found))
+    return found
 
 
 def _before(time: datetime, duration: timedelta) -> datetime:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.catalogs.nessie.client import NessieClient
+from lakesweep.catalogs.nessie.dropped import CollectDropped
 from lakesweep.catalogs.nessie.history import FORK_PAGES, CommitHistory
 from lakesweep.catalogs.nessie.identify import identify
 from lakesweep.catalogs.nessie.values import LoggedCommit, TableState
@@ -495,3 +496,19 @@ def test_repeated_strings_are_kept_once():
     keys = {id(contents[0].content_key) for contents in history.contents}
     assert (len(ids), len(keys)) == (1, 1)
     assert list(history.parents) == [1, 2, -1]
+
+
+@pytest.mark.parametrize("days_since_commit", [1, 3, 5])
+def test_a_table_that_a_quiet_branch_kept_has_its_grace_from_the_next_commit_on(
+    days_since_commit: int,
+):
+    """Before it, a mark kept the head and the state before the head, however old, and the table in it."""
+    nessie = FakeNessie()
+    nessie.commit("main", {T: table(place(1), 1), U: table(place(1, "u"), 1)})
+    nessie.commit("main", {}, [T])
+    nessie.now += timedelta(days=100)
+    nessie.commit("main", {U: table(place(2, "u"), 2)})
+    nessie.now += timedelta(days=days_since_commit)
+    collect = CollectDropped(nessie.now, timedelta(days=4))
+    found = run(nessie, "PT0S", keep_state_at_cutoff=True, collect_dropped=collect)
+    assert [table.is_collected for table in found.dropped] == [days_since_commit > 4]
