@@ -4,8 +4,8 @@
 SHELL := /bin/sh
 BIN := .venv/bin
 QUICK := "not real and not spark and not slow"
-# Two processes, each with the tests of whole files: a third would need a third SparkSession.
-PARALLEL := -n 2 --dist loadfile
+# So many processes, each with the tests of whole files, for two cores: many tests wait for processes that they started.
+PARALLEL := -n 3 --dist loadfile
 export PYTHON
 # Where this is set, as in many containers, every Python that a test starts compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
@@ -29,7 +29,7 @@ test-fast: setup  ## unit and property tests without the slow ones, few examples
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(PARALLEL) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
-	$(BIN)/pytest -m "real and not cluster" $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -m "real and not cluster" -n 2 --dist loadfile $(ARGS)
 
 test-clusters: setup real-parts  ## executors that are killed, and keys that end, on a cluster of processes; minutes each
 	$(BIN)/pytest -m cluster $(ARGS)

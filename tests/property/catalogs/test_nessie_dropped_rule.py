@@ -18,7 +18,7 @@ policy_texts = st.sampled_from(["0", "1", "2", "5", "PT0S", "PT3S", "PT10S", "NO
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @example(4623033, 54, "PT0S", [], True, 4, 0)  # live as the state before a head that was old
 @given(
     seed=st.integers(0, 2**32),

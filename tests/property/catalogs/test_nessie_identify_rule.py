@@ -26,7 +26,7 @@ policy_texts = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     seed=st.integers(0, 2**32),
     steps=st.integers(1, 80),
