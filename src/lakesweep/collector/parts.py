@@ -19,7 +19,8 @@ from lakesweep.storage import ObjectStore
 
 ROWS_PER_PART = 500_000
 
-EVENT_SCHEMA = pa.schema([pa.field("address", pa.string()), pa.field("outcome", pa.string())])
+_ADDRESSES = pa.schema([pa.field("address", pa.string())])
+EVENT_SCHEMA = _ADDRESSES.append(pa.field("outcome", pa.string()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +107,23 @@ def sum_of(rows: pa.Table | pa.RecordBatch, column: str) -> int:
 
 
 def read_part(
-    data: bytes, schema: pa.Schema, what: str, *, optional: str = ""
+    data: bytes, schema: pa.Schema, what: str, *, optional: Sequence[str] = ()
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a Parquet file, with exactly these columns; `what` names it in the error.
 
-    A column that is `optional` is null where the file does not have it.
+    A column that is `optional` is null where the file does not have it. In a list of the server an address is a
+    `physical_address`.
     """
     with named_damage(what), _unreadable_is_damage():
         file = open_parquet(data)
-        names = [n for n in schema.names if n != optional or n in file.schema_arrow.names]
-        for batch in _batches(file, names):
+        there = file.schema_arrow.names
+        stored = {n: n for n in schema.names if n not in optional or n in there}
+        if "address" in stored and "address" not in there:
+            stored["address"] = "physical_address"
+        for batch in _batches(file, list(stored.values())):
             columns = [
-                batch.column(f.name).cast(f.type)
-                if f.name in names
+                batch.column(stored[f.name]).cast(f.type)
+                if f.name in stored
                 else pa.nulls(batch.num_rows, f.type)
                 for f in schema
             ]
@@ -127,16 +132,13 @@ def read_part(
 
 def read_addresses(data: bytes, what: str) -> Iterator[pa.Array]:
     """The addresses of a Parquet list, whether the server wrote it (`physical_address`) or we did (`address`)."""
-    with named_damage(what), _unreadable_is_damage():
-        file = open_parquet(data)
-        column = "address" if "address" in file.schema_arrow.names else "physical_address"
-        for batch in _batches(file, [column]):
-            yield batch.column(column).cast(pa.string())
+    for batch in read_part(data, _ADDRESSES, what):
+        yield batch.column(0)
 
 
 def read_events(data: bytes, what: str) -> Iterator[pa.RecordBatch]:
     """The rows of an event file as `EVENT_SCHEMA`; the outcome is null in files that tell of none."""
-    return read_part(data, EVENT_SCHEMA, what, optional="outcome")
+    return read_part(data, EVENT_SCHEMA, what, optional=["outcome"])
 
 
 def _batches(file: pq.ParquetFile, columns: list[str]) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ class Source(IntEnum):
     LISTED = 0
     PLANNED = 1  # a row of a plan, read again by its sweep
     COMMITTED = 2  # an entry of an expired commit
-    SAVED = 3  # a list of names that an earlier run left
+    SAVED = 3  # a list of names that an earlier run left, of some with the age that they had
 
 
 class Verdict(StrEnum):
@@ -66,20 +66,23 @@ def verdict(facts: Facts, cutoff: datetime) -> Verdict:
     # A restore may find an object in its place, or die before it says what it brought back: its promise is an age.
     if facts.is_restored_lately:
         return Verdict.YOUNG
-    if not _is_dated(facts):
+    if not _is_dated(facts, cutoff):
         return Verdict.UNDATED
     if not is_old_enough(facts.modified, cutoff):
         return Verdict.YOUNG
     return Verdict.EXPIRED if facts.is_expired else Verdict.UNREFERENCED
 
 
-def _is_dated(facts: Facts) -> bool:
+def _is_dated(facts: Facts, cutoff: datetime) -> bool:
     """Whether the store itself told the age. A commit may be back-dated, and an entry's time is its author's word."""
     if facts.is_date_final:
         return True
     if facts.source is Source.PLANNED:
         # What was restored is as young as its restoration, which only the store knows.
         return facts.modified is not None and facts.is_date_trusted and not facts.is_restored
+    if facts.source is Source.SAVED:
+        # It may have been written again since then, and never before: what was young for this cut-off is young.
+        return facts.modified is not None and not is_old_enough(facts.modified, cutoff)
     return facts.source is Source.LISTED
 
 

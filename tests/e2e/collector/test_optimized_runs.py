@@ -237,6 +237,36 @@ def test_candidates_of_a_saved_list_keep_to_the_age_rule_and_are_carried_on(
     assert late not in scene.present_keys()
 
 
+def test_what_the_earlier_run_saw_young_is_asked_about_when_it_may_be_old(
+    make_scene: MakeScene,
+) -> None:
+    """Its age can only have gone down since. What was staged and is not any more has no age, and is asked about."""
+    scene = make_scene()
+    scene.put(in_an_old_slice(scene), b"written late")
+    settled(scene)
+    asked = []
+    for _ in range(3):
+        scene.lake.clock.advance(timedelta(hours=10))
+        again = scene.gc()
+        assert again.flow == Flow.OPTIMIZED, again.notes
+        asked += [phase.items for phase in again.phases if phase.name == "ages"]
+    assert asked == [1]
+
+
+def test_what_was_written_again_since_is_as_young_as_that(make_scene: MakeScene) -> None:
+    """Old by the time that an earlier run knew it with, and young in the store."""
+    scene = make_scene()
+    late = scene.put(in_an_old_slice(scene), b"written late")
+    settled(scene)
+    scene.lake.clock.advance(timedelta(days=2))
+    scene.put(late, b"written again")
+    assert scene.gc().flow == Flow.OPTIMIZED
+    assert late in scene.present_keys()
+    scene.lake.clock.advance(timedelta(days=2))
+    assert scene.gc().flow == Flow.OPTIMIZED
+    assert late not in scene.present_keys()
+
+
 def test_slice_counts_as_read_only_when_nothing_in_it_can_be_linked_or_young(
     make_scene: MakeScene,
 ) -> None:

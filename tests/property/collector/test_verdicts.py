@@ -60,7 +60,7 @@ def facts_of(
 ) -> Facts:
     return Facts(
         source=source,
-        modified=None if source is Source.SAVED else modified,
+        modified=modified,
         is_live=live,
         is_expired=expired,
         is_protected=protected,

@@ -52,6 +52,8 @@ OLD, YOUNG = CUTOFF - timedelta(microseconds=1), CUTOFF
         (Facts(Source.COMMITTED, OLD, is_deleted=True), Verdict.GONE),
         (Facts(Source.COMMITTED, OLD, is_deleted=True, is_live=True), Verdict.LIVE),
         (Facts(Source.SAVED, None), Verdict.UNDATED),
+        (Facts(Source.SAVED, OLD), Verdict.UNDATED),
+        (Facts(Source.SAVED, YOUNG), Verdict.YOUNG),
     ],
 )
 def test_the_first_rule_that_holds_decides(facts: Facts, expected: Verdict) -> None:

@@ -170,8 +170,11 @@ class Judge:
         if self.trust_reasons:
             in_expired |= _mask(pc.fill_null(pc.equal(rows.column("reason"), "expired"), False))
         is_restored = is_in(hashes, events.restored)
-        is_dated = (source == Source.LISTED) | (
-            is_planned & _mask(pc.is_valid(modified)) & self.trust_dates & ~is_restored
+        has_time = _mask(pc.is_valid(modified))
+        is_dated = (
+            (source == Source.LISTED)
+            | (is_planned & has_time & self.trust_dates & ~is_restored)
+            | ((source == Source.SAVED) & has_time & ~is_old)
         )
         if self.dates_are_final:
             is_dated = np.ones(len(hashes), dtype=bool)

@@ -19,7 +19,7 @@ from lakesweep.collector.judge.candidates import (
 )
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
 from lakesweep.collector.lakefs.namespace import normaliser_of
-from lakesweep.collector.parts import read_addresses, read_part
+from lakesweep.collector.parts import read_part
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import ROOT_CANDIDATE_PATTERN
 from lakesweep.domain.commits import RangeId
@@ -42,6 +42,7 @@ ROW_SCHEMA = pa.schema(
 # Names at the root of the namespace that a server gave, in an expired range.
 COUNTS_SCHEMA = counts_schema(pa.field("root_names", pa.int64(), nullable=False))
 
+_NOT_SAVED = ("size_bytes", "last_modified")
 # A packed row is an address of some fifty bytes, its numbers, and Arrow's share.
 _BYTES_PER_ROW = 100
 
@@ -112,11 +113,10 @@ def _rows_of(
             inside = _inside_namespace(batch, normaliser)
             yield _rows(inside, Source.COMMITTED), {"root_names": _root_names(batch)}
         case SavedFile():
-            # A saved list says only who; size and age are looked up in the store later.
-            for addresses in read_addresses(read_needed(store, item.key), item.key):
-                unknown = [pa.nulls(len(addresses), f.type) for f in list(CANDIDATE_SCHEMA)[1:]]
-                bare = pa.RecordBatch.from_arrays([addresses, *unknown], schema=CANDIDATE_SCHEMA)
-                yield _rows(bare, Source.SAVED), {}
+            # The server's list and those of failed deletes say only who; parts of ours have an age.
+            data = read_needed(store, item.key)
+            for batch in read_part(data, CANDIDATE_SCHEMA, item.key, optional=_NOT_SAVED):
+                yield _rows(batch, Source.SAVED), {}
 
 
 def _rows(batch: pa.RecordBatch, source: Source, reason: pa.Array | None = None) -> pa.RecordBatch:

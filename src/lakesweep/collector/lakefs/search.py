@@ -180,7 +180,7 @@ class RepositorySearch:
         looked_up = LookedUp()
         if self.inventory is not None:
             judged, looked_up = self._look_up(self.inventory, judged)
-        dated = dating.ask_ages(resources, judged.undated, self.cutoff.at, self.folder.verdicts)
+        dated = self._ask_ages(judged.undated)
         # Without a full listing there is nothing that the verdicts must account for.
         is_full = listed is not None and self.flow is not Flow.OPTIMIZED
         self.found = RepositoryFound(
@@ -291,6 +291,19 @@ class RepositorySearch:
             folders = sum(piece.recursive for piece in prefixes)
             step.said = f"{listed.listed} in {human_count(folders, 'folders')}"
         return listed, slices
+
+    def _ask_ages(self, undated: Sequence[Part]) -> dating.Dated:
+        """The age of what is not live and came without one, by the store itself."""
+        if not undated:
+            return dating.Dated()
+        with self.resources.phases.phase("ages") as step:
+            dated = dating.ask_ages(self.resources, undated, self.cutoff.at, self.folder.verdicts)
+            step.handled(tally_of(undated))
+            step.said = (
+                f"{tally_of(dated.old).objects} old, {dated.tally(dating.YOUNG).objects} young, "
+                f"{dated.tally(dating.ABSENT).objects} gone"
+            )
+        return dated
 
     def _look_up(self, inventory: Inventory, judged: Judged) -> tuple[Judged, LookedUp]:
         """Garbage that is today as the inventory says, and what became of the rest of it."""
