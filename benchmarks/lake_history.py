@@ -335,7 +335,7 @@ def _deal_out(history: History, objects: LakeObjects) -> None:
 
 def _add_tags(history: History, retained: list[int], expired: list[int]) -> None:
     """Tags on commits of both kinds: those on expired ones keep nothing unless that is asked for."""
-    each = max(1, history.shape.branches // 50)
+    each = max(5, history.shape.branches // 50)
     for kind, commits in (("kept", retained), ("old", expired)):
         for number in range(each):
             place = (2 * number + 1) * len(commits) // (2 * each)

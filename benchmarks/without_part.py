@@ -74,7 +74,7 @@ def without_worker_module() -> None:
     """Each worker loads pyspark's module of workers for itself."""
     from lakesweep.engine import worker_daemon
 
-    worker_daemon.WORKER = "lakesweep.no_such_module"
+    worker_daemon.WORKER = "json"  # which is loaded already
 
 
 def without_frozen_modules() -> None:

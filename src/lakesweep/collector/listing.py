@@ -254,9 +254,7 @@ def list_objects(
         # One task of our own lists many pieces at once.
         tasks = 1 if seconds is not None else _tasks(engine, pieces, most_tasks, per_task)
         work = partial(list_pieces, catalog, target, folder, most)
-        scatter = Scatter(
-            pieces, work, LISTED_SCHEMA, tasks, seconds=seconds, are_seconds_most=True
-        )
+        scatter = Scatter(pieces, work, LISTED_SCHEMA, tasks, seconds=seconds)
         told = engine.collect(scatter).to_pylist()
         check_once("listing", (p for row in told for p in row["pieces"]), map(str, pieces))
         rows += told

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ _SECONDS_OF_A_START = 12.0
 class HereFirst:
     """Runs tasks one after another in this process, while all of them together are less work than a start of Spark.
 
-    A scatter that tells its cost runs in one place. Of one that can't tell (a listing), Spark takes over the tasks that
+    A scatter that tells its cost runs in one place; it is chosen by what it will cost, and charged by what it took. Of one that can't tell (a listing), Spark takes over the tasks that
     are left once the others have taken too long; or it gets all of it, where a single task may be large. No JVM may be
     there that does not carry this process's mark.
     """
@@ -67,7 +68,7 @@ class HereFirst:
     @property
     def seconds_here(self) -> float:
         """What is left of the time for small work."""
-        return 0.0 if self._large.has_started else self._seconds_left
+        return 0.0 if self._large.has_started else max(0.0, self._seconds_left)
 
     def begin(self, seconds: float | None = None) -> None:
         """Start Spark now where it is known to be needed. Else the work will show."""
@@ -78,23 +79,19 @@ class HereFirst:
         """Do the work and bring its rows to the driver."""
         if not self._takes(scatter.seconds):
             return self._large.collect(scatter)
-        unused = scatter.seconds or 0.0
+        return self._collect_here(scatter)
+
+    def _collect_here(self, scatter: Scatter) -> pa.Table:
         batches: list[pa.RecordBatch] = []
         tasks = scatter.tasks_of_items()
         for number, items in enumerate(tasks):
             if scatter.seconds is None and self._seconds_left <= 0:
                 rest = self._large.collect(_of_tasks(scatter, tasks[number:]))
                 return pa.Table.from_batches([*batches, *rest.to_batches()], schema=scatter.schema)
-            began = time.monotonic()
-            if self._on_tasks is not None:
-                self._on_tasks(number, len(tasks))
-            batches += scatter.work(iter(items))
-            took = time.monotonic() - began
-            unused -= took
-            if scatter.seconds is None:
-                self._seconds_left -= took
-        if scatter.are_seconds_most:
-            self._seconds_left += max(0.0, unused)
+            with self._charged():
+                if self._on_tasks is not None:
+                    self._on_tasks(number, len(tasks))
+                batches += scatter.work(iter(items))
         return pa.Table.from_batches(batches, schema=scatter.schema)
 
     def meet(
@@ -105,17 +102,23 @@ class HereFirst:
             return self._large.meet(left, right, meet, schema, partitions)
         if not self._takes(left.seconds + right.seconds):
             return self._large.meet(left, right, meet, schema, partitions)
-        free = [replace(side, seconds=0.0) for side in (left, right)]
-        ours, theirs = (self.collect(side) for side in free)
-        return meet_cells(ours, theirs, meet, schema, partitions)
+        ours, theirs = (self._collect_here(side) for side in (left, right))
+        with self._charged():
+            return meet_cells(ours, theirs, meet, schema, partitions)
+
+    @contextmanager
+    def _charged(self) -> Iterator[None]:
+        """Takes what the block took from the time for small work."""
+        began = time.monotonic()
+        yield
+        self._seconds_left -= time.monotonic() - began
 
     def _takes(self, seconds: float | None) -> bool:
-        """Whether work of that cost is done here, which is counted at once."""
+        """Whether work of that cost is done here."""
         if self._large.has_started or not self._has_room(seconds):
             # From here on all goes to Spark: it will run anyway.
             self._seconds_left = 0.0
             return False
-        self._seconds_left -= seconds or 0.0
         return True
 
     def _has_room(self, seconds: float | None) -> bool:

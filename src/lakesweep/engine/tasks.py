@@ -37,9 +37,8 @@ class Scatter:
     """Items, the work to do on them, the rows it yields, and over how many tasks to spread them.
 
     Items are dealt out in turn, unless `task_of` names the task of each. `seconds` is about what all of it costs on one
-    core, by which an engine may choose where to run it; None where nobody knows. With `are_seconds_most` it is what it
-    costs at most, and perhaps much less. `objects` and `size_bytes` are about what it will handle, for a display of its
-    progress.
+    core, by which an engine may choose where to run it; None where nobody knows. `objects` and `size_bytes` are about what
+    it will handle, for a display of its progress.
     """
 
     items: Sequence[Any]
@@ -50,7 +49,6 @@ class Scatter:
     seconds: float | None = None
     objects: int | None = None
     size_bytes: int | None = None
-    are_seconds_most: bool = False
 
     def __post_init__(self) -> None:
         if self.tasks < 1:

@@ -111,7 +111,8 @@ def test_a_repository_that_is_known_to_be_large_is_spark_s(
     scene: Scene, request_: MarkRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its ranges tell so before anything is listed, and all of the work is done there."""
-    monkeypatch.setattr("lakesweep.collector.lakefs.live.SECONDS_PER_LIVE_NAME", 1.0)
+    monkeypatch.setattr("lakesweep.collector.lakefs.search.SECONDS_PER_LIVE_NAME", 1.0)
+    monkeypatch.setattr("lakesweep.collector.lakefs.search.foreseen_names", lambda _: 0)
     spark = Noting()
     with HereFirst(lambda: spark, 4.0, takes_unknown=False) as engine:
         context = scene.context(engine=engine, transport=as_a_real_server())  # it tells no rows
@@ -119,6 +120,16 @@ def test_a_repository_that_is_known_to_be_large_is_spark_s(
         assert engine.seconds_here == 0.0
     assert record.objects["garbage"] > 0
     assert spark.scatters
+
+
+def test_an_optimized_run_on_a_large_repository_is_small(
+    scene: Scene, small: HereFirst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies in old slices is not listed, and its hashes are kept: only names that were read afresh cost much."""
+    run_gc(scene.context(), AGED, SweepRequest())
+    monkeypatch.setattr("lakesweep.collector.lakefs.search.SECONDS_PER_LIVE_NAME", 1.0)
+    record = run_mark(scene.context(engine=small), AGED)
+    assert record.flow == Flow.OPTIMIZED, record.notes
 
 
 @pytest.mark.parametrize(("seconds", "is_begun"), [(1.0, True), (1e-9, False)])

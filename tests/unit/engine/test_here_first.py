@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import count
 
 import pyarrow as pa
 import pytest
@@ -64,6 +65,12 @@ def rows_of(engine: Engine, seconds: float | None, tasks: int = 3) -> list[int]:
     return sorted(engine.collect(scatter).column("item").to_pylist())
 
 
+def let_tasks_take(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Whatever reads the clock twice sees so many seconds between."""
+    now = count(0.0, seconds)
+    monkeypatch.setattr(here_first.time, "monotonic", lambda: next(now))
+
+
 def test_small_work_starts_nothing(large: Large, engine: HereFirst) -> None:
     """Every item is done once, in this process."""
     assert rows_of(engine, 4.0) == list(range(7))
@@ -72,9 +79,10 @@ def test_small_work_starts_nothing(large: Large, engine: HereFirst) -> None:
 
 
 def test_what_is_too_much_together_goes_to_spark_and_all_after_it(
-    large: Large, engine: HereFirst
+    large: Large, engine: HereFirst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many small scatters are large work; and where Spark runs, it may as well do the rest."""
+    let_tasks_take(monkeypatch, 2.0)
     rows_of(engine, 6.0)
     assert rows_of(engine, 6.0) == list(range(7))
     rows_of(engine, 0.1)
@@ -85,14 +93,16 @@ def test_of_work_of_unknown_size_spark_does_what_is_left(
     large: Large, engine: HereFirst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listing may turn out to be long; each item is still done once."""
-    now = iter(range(0, 1000, 6))
-    monkeypatch.setattr(here_first.time, "monotonic", lambda: float(next(now)))
+    let_tasks_take(monkeypatch, 6.0)
     assert rows_of(engine, None) == list(range(7))
     assert large.given == [[2, 5]], "two tasks of six seconds each were done here"
 
 
-def test_meetings_are_held_where_both_sides_are_small(large: Large, engine: HereFirst) -> None:
-    """All partitions, and what both sides cost together counts."""
+def test_meetings_are_held_where_both_sides_are_small(
+    large: Large, engine: HereFirst, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All partitions, and what both sides cost together counts; reading them and the meetings take time."""
+    let_tasks_take(monkeypatch, 1.0)
     sides = [Scatter(list(range(n)), as_cells, CELL_SCHEMA, 2, seconds=3.0) for n in (4, 6)]
     met = engine.meet(*sides, count_both, SCHEMA, 2)
     assert met.column("item").to_pylist() == [23, 23]
@@ -173,14 +183,14 @@ def test_where_unknown_work_is_begun_here_its_announcement_starts_nothing(
     assert large.given == []
 
 
-def test_of_what_work_costs_at_most_the_unused_is_left_for_other_work(
+def test_work_is_charged_by_what_it_took(
     careful: HereFirst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It never gives back more than was taken."""
+    """Less than was told leaves more for other work, and more than was told leaves none."""
     now = iter([0.0, 2.0, 100.0, 200.0])
     monkeypatch.setattr(here_first.time, "monotonic", lambda: next(now))
-    scatter = Scatter([1], as_rows, SCHEMA, 1, seconds=5.0, are_seconds_most=True)
+    scatter = Scatter([1], as_rows, SCHEMA, 1, seconds=5.0)
     careful.collect(scatter)
     assert careful.seconds_here == 8.0
     careful.collect(scatter)
-    assert careful.seconds_here == 3.0
+    assert careful.seconds_here == 0.0

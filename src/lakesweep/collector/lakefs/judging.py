@@ -46,8 +46,8 @@ from lakesweep.engine.tasks import SECONDS_PER_FILE
 # Opening a file takes as long as reading so many entries; a list whose length nobody tells has about so many.
 _COST_OF_A_FILE = 1_000
 _ENTRIES_OF_A_LIST = 100_000
-# A file of addresses takes no fewer bytes for each. So many files at most are asked for their size.
-_LEAST_BYTES_PER_ROW = 4
+# A file of addresses takes about so many bytes for each, or more. So many files at most are asked for their size.
+_BYTES_PER_ROW = 10
 _MOST_FILES_ASKED = 64
 
 
@@ -169,7 +169,7 @@ def _lengths(
     for key, info in resources.store.stat_many(unknown):
         if info is None:
             return None
-        lengths[key] = info.size // _LEAST_BYTES_PER_ROW
+        lengths[key] = info.size // _BYTES_PER_ROW
     return lengths
 
 

@@ -116,8 +116,9 @@ def read_live(
     roots: Roots,
     now: datetime,
     before: LiveRead | None = None,
+    seconds_per_name: float = SECONDS_PER_LIVE_NAME,
 ) -> LiveRead:
-    """Read refs and rules now; entries are left to the engine.
+    """Read refs and rules now; entries are left to the engine, which starts as soon as their number tells that it is needed.
 
     Metaranges are named by their content: those that `before` has read are not read again. What was retained then counts
     as retained still, so nothing expires between two reads.
@@ -131,7 +132,7 @@ def read_live(
     with phases.phase("uncommitted") as step:
         staged = prepare_all_pages(client, store, name, repository.addresses)
         names = staged.rows_promised or 0
-        resources.engine.begin(names * SECONDS_PER_LIVE_NAME)
+        resources.engine.begin(names * seconds_per_name)
         step.items = names
         step.said = (
             f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
@@ -167,7 +168,7 @@ def read_live(
             said = "no right to dump refs: every range file counts as live, nothing expires"
             notes = (*notes, said)
         names += sum(live_ranges.values()) + sum(expired_ranges.values())
-        resources.engine.begin(names * SECONDS_PER_LIVE_NAME)
+        resources.engine.begin(names * seconds_per_name)
         step.items = len(live_ranges) + len(expired_ranges)
         step.said = f"{len(live_ranges)} live, {len(expired_ranges)} expired"
     return LiveRead(

@@ -64,6 +64,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> tuple[RunRe
             now = reference_time(request.now, started_at)
             inventory = _opened_inventory(resources, request, cutoff)
             search = RepositorySearch(repository, resources, request, cutoff, now, inventory)
+            search.decide_flow()
             resources.engine.begin(search.least_seconds())
             return _find_and_plan(search, started_at)
     except ConfigError:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakesweep.collector.inventory.values import Inventory
 from lakesweep.collector.judge.candidates import listed_parts
-from lakesweep.collector.judge.meeting import Judged
+from lakesweep.collector.judge.meeting import SECONDS_PER_KEPT_REFERENCE, Judged
 from lakesweep.collector.judge.references import RESTORED, event_order
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import dating
@@ -119,6 +119,12 @@ class RepositorySearch:
     def name(self) -> str:
         return self.repository.name
 
+    @property
+    def _seconds_per_name(self) -> float:
+        """What each name that is live costs at least: an optimized run lists few of them, and knows the hashes of most."""
+        is_optimized = self.flow is Flow.OPTIMIZED
+        return SECONDS_PER_KEPT_REFERENCE if is_optimized else SECONDS_PER_LIVE_NAME
+
     def least_seconds(self) -> float | None:
         """What the search costs at least by the size of ranges; None where nobody knows what may come.
 
@@ -129,18 +135,20 @@ class RepositorySearch:
             return None
         if not self.resources.engine.seconds_here:
             return 0.0
-        return foreseen_names(store) * SECONDS_PER_LIVE_NAME
+        return foreseen_names(store) * self._seconds_per_name
 
     def search(self) -> RepositoryFound:
         """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
         repository, resources, what = self.repository, self.resources, self.request.what
         canaries = judged_canaries(repository, take_canaries(repository, resources.clock()))
         roots = Roots(self.request.keep_refs, self.request.keep_tags)
-        self.live = live = read_live(repository, resources, roots, self.now)
+        seconds = self._seconds_per_name
+        self.live = live = read_live(
+            repository, resources, roots, self.now, seconds_per_name=seconds
+        )
         self.run_id = RunId(live.staged.run_id)
         self.mark_id = MarkId(self.request.mark_id or self.run_id)
         refuse_used_mark(resources.store, self.name, self.mark_id)
-        self._decide_flow()
         listed, slices = self._list()
         candidates: list[Candidate] = [*listed_parts(listed.parts)] if listed else []
         events = event_files(resources.store)
@@ -240,7 +248,8 @@ class RepositorySearch:
             expired_ranges=expired_ranges,
         )
 
-    def _decide_flow(self) -> None:
+    def decide_flow(self) -> None:
+        """Whether everything is listed, or only what may have changed since the last run that was swept; before the search."""
         if self.request.what is What.COMMITTED or self.request.flow is Flow.CLEAN:
             return
         if self.inventory is not None:

@@ -34,8 +34,8 @@ def test_a_list_has_the_rows_that_were_promised_or_as_many_as_its_bytes_allow(
     resources: Any,
 ) -> None:
     """Nothing is asked of files whose rows the server told."""
-    resources.store.write("gone", b"x" * 40)
-    resources.store.write("saved", b"x" * 80)
+    resources.store.write("gone", b"x" * 100)
+    resources.store.write("saved", b"x" * 200)
     event, saved = EventFile("gone", GONE, 1), SavedFile("saved")
     references: list[Reference] = [StagedFile("a"), StagedFile("b"), event]
     lengths = _lengths(resources, live_of(("a", "b"), 9), references, [saved])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
-from lakesweep.collector.judge.meeting import SECONDS_PER_REFERENCE
+from lakesweep.collector.judge.meeting import seconds_of_reading
 from lakesweep.collector.judge.suspects import Sizes, Suspects
 from lakesweep.collector.lakefs.between_runs.saved import load_range_index
 from lakesweep.collector.lakefs.checks.content_sums import Contents, reading_seconds, sum_contents
@@ -301,7 +301,7 @@ class _RangeSearch:
         work = partial(count_requests, self._resources.target, contents, FAR)
         costs = SizeCosts.sum(
             (np.frombuffer(row["sizes"], np.int64), np.frombuffer(row["requests"], np.int64))
-            for row in self._read(ranges, work, COSTS_SCHEMA, self._seconds(self._branches))
+            for row in self._read(ranges, work, COSTS_SCHEMA, self._seconds(self._branches, {}))
         )
         return costs.beyond(MOST_REQUESTS)
 
@@ -316,8 +316,11 @@ class _RangeSearch:
         tried = max(_LEAST_TRIED, math.ceil(_MOST_TRIED / len(unread)))
         work = partial(find_spans, self._resources.target, contents, gap, tried)
         largest = int(max(contents.summed.values, default=0))
-        seconds = self._seconds(unread, tried * len(unread), largest)
         packs = load_range_index(self._resources.store, may_remove=False)
+        # Of a range whose sizes are kept, mostly none is one of these, and nothing is tried there.
+        fresh = sum(range_id not in packs for range_id in unread)
+        objects = tried * fresh + min(_MOST_TRIED, tried * (len(unread) - fresh))
+        seconds = self._seconds(unread, packs, objects, largest)
         # Ranges of one pack come together, as their sizes lie in one file.
         items = sorted(
             (
@@ -353,14 +356,19 @@ class _RangeSearch:
         return found, unaskable
 
     def _seconds(
-        self, ranges: Collection[RangeId], objects: int = 0, largest: int = 0
+        self,
+        ranges: Collection[RangeId],
+        packs: Mapping[RangeId, str],
+        objects: int = 0,
+        largest: int = 0,
     ) -> float | None:
         """About what it costs to read these ranges, and so many objects; None where a range's length is not known."""
         if any(range_id not in self._entries for range_id in ranges):
             return None
-        entries = sum(self._entries[range_id] for range_id in ranges)
-        seconds = len(ranges) * SECONDS_PER_FILE + entries * SECONDS_PER_REFERENCE
-        tried = min(objects, entries)
+        entries = [self._entries[range_id] for range_id in ranges]
+        kept_in = [packs.get(range_id, "") for range_id in ranges]
+        seconds = seconds_of_reading(entries, kept_in, SECONDS_PER_FILE)
+        tried = min(objects, sum(entries))
         return seconds + reading_seconds(tried, tried * largest)
 
     def _read(
