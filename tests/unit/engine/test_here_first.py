@@ -107,6 +107,7 @@ def test_meetings_are_held_where_both_sides_are_small(
     met = engine.meet(*sides, count_both, SCHEMA, 2)
     assert met.column("item").to_pylist() == [23, 23]
     assert large.met == 0
+    assert engine.seconds_here == 10.0 - 4 * 1.0 - 1.0
     engine.meet(*sides, count_both, SCHEMA, 2)
     assert large.met == 1
 
