@@ -45,6 +45,11 @@ settings.load_profile(
 )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that take long go first."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(autouse=True)
 def _no_jvm_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that tests run in this process start no JVM of their own: most are about being refused."""

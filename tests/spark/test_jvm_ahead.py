@@ -15,7 +15,7 @@ from lakesweep.engine.rehearsal import make_class_archive
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(200)]
 
 JVMS = """
 import psutil

@@ -12,7 +12,7 @@ from lakesweep_testing.schedules.exploring import FOR_EVER, Count, Explorer
 from lakesweep_testing.schedules.program import all_programs
 from lakesweep_testing.schedules.story import tell
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PAGE = Path(__file__).resolve().parents[4] / "docs" / "design" / "035-schedules.md"
 ALONE = 300

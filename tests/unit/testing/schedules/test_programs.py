@@ -8,7 +8,7 @@ from lakesweep_testing.schedules.exploring import FOR_EVER, Explorer
 from lakesweep_testing.schedules.program import PROGRAMS, all_programs
 from lakesweep_testing.schedules.story import tell
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 EVERY = 200
 AT_RANDOM = 420
