@@ -28,7 +28,7 @@ settings.register_profile("fast", deadline=None, max_examples=10)
 settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=60,
+    max_examples=50,
     derandomize=True,  # CI fails for what a change broke, not for what it happened to find
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
