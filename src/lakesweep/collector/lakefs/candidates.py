@@ -114,9 +114,13 @@ def _rows_of(
             yield _rows(inside, Source.COMMITTED), {"root_names": _root_names(batch)}
         case SavedFile():
             # The server's list and those of failed deletes say only who; parts of ours have an age.
-            data = read_needed(store, item.key)
-            for batch in read_part(data, CANDIDATE_SCHEMA, item.key, optional=_NOT_SAVED):
+            for batch in read_saved(read_needed(store, item.key), item.key):
                 yield _rows(batch, Source.SAVED), {}
+
+
+def read_saved(data: bytes, key: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a list that an earlier run left; size and age are null where it says only who."""
+    return read_part(data, CANDIDATE_SCHEMA, key, optional=_NOT_SAVED)
 
 
 def _rows(batch: pa.RecordBatch, source: Source, reason: pa.Array | None = None) -> pa.RecordBatch:

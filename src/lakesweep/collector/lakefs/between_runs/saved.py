@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.collector.judge.references import GONE, RESTORED
+from lakesweep.collector.lakefs.candidates import read_saved
 from lakesweep.collector.lakefs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder
 from lakesweep.collector.lakefs.references import EventFile
-from lakesweep.collector.parts import Part, read_addresses, read_part
+from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import RangeId
 from lakesweep.engine.tasks import chunked
@@ -71,7 +72,7 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
     try:
         for some in chunked(saved.files, _FILES_AT_ONCE):
             for key, data in store.read_many(some):
-                for _ in read_addresses(data, key):
+                for _ in read_saved(data, key):
                     pass  # to its end: a footer says nothing of the pages
     except (FormatError, ObjectNotFoundError) as error:
         return NotUsable(f"a file that the earlier run left can't be read: {error.message}")
