@@ -14,7 +14,7 @@ from lakesweep.collector.target import own_name
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError
 from lakesweep.formats.damage import named_damage
-from lakesweep.formats.tables import UNREADABLE, open_parquet
+from lakesweep.formats.tables import UNREADABLE, as_written, open_parquet
 from lakesweep.storage import ObjectStore
 
 ROWS_PER_PART = 500_000
@@ -122,7 +122,7 @@ def read_part(
             stored["address"] = "physical_address"
         for batch in _batches(file, list(stored.values())):
             columns = [
-                batch.column(stored[f.name]).cast(f.type)
+                as_written(batch.column(stored[f.name]), f)
                 if f.name in stored
                 else pa.nulls(batch.num_rows, f.type)
                 for f in schema

@@ -14,6 +14,7 @@ __all__ = [
     "MARK_SCHEMA",
     "UNCOMMITTED_SCHEMA",
     "UNREADABLE",
+    "as_written",
     "open_parquet",
     "read_mark",
     "read_uncommitted",
@@ -99,7 +100,7 @@ def _read(data: bytes, schema: pa.Schema, what: str, *, required: tuple[str, ...
                 f"a file of the {what} has no column {', '.join(missing)}", kind="bad-parquet"
             )
         columns = [
-            table[field.name].cast(field.type)
+            as_written(table[field.name], field)
             if field.name in table.column_names
             else pa.nulls(table.num_rows, field.type)
             for field in schema
@@ -114,3 +115,11 @@ def _read(data: bytes, schema: pa.Schema, what: str, *, required: tuple[str, ...
                 f"a file of the {what} has nulls in column {name}", kind="bad-parquet"
             )
     return pa.table(columns, schema=schema)
+
+
+def as_written(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
+    """A column that was read, as the field has it. Raises one of `UNREADABLE`."""
+    # One flipped bit of a footer names another unit, and what is young would be fifty years old.
+    if pa.types.is_timestamp(field.type) and column.type != field.type:
+        raise pa.ArrowInvalid(f"{field.name} is {column.type} where {field.type} was written")
+    return column.cast(field.type)

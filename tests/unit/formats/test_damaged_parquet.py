@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
@@ -110,6 +111,19 @@ def test_damaged_date_in_a_mark_is_the_true_one_or_none() -> None:
         except FormatError:
             continue
         assert set(found) in ({NOW}, {None})
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "ns"])
+@pytest.mark.parametrize("read", [read_mark, _rows_of_part], ids=["mark", "part"])
+def test_times_in_another_unit_are_told(read: Callable[[bytes], pa.Table], unit: str) -> None:
+    """A flipped bit in the footer makes nanoseconds of microseconds, and 1970 of today."""
+    count = len(ADDRESSES)
+    times = pa.array([NOW] * count, pa.timestamp(unit, "UTC"))
+    table = {"address": ADDRESSES, "size_bytes": [1] * count, "last_modified": times}
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.table(table), out)
+    with pytest.raises(FormatError, match="last_modified"):
+        read(out.getvalue().to_pybytes())
 
 
 @pytest.mark.parametrize("write", [_servers_list, _mark, _part])
