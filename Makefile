@@ -6,7 +6,7 @@ BIN := .venv/bin
 QUICK := "not real and not spark and not slow"
 # So many processes for two cores, each with the tests of whole files: many tests wait for processes that they started. In the
 # order of the files: by the number of tests, as would be the rule, files of few long ones come last.
-PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 export PYTHON
 # Where this is set, as in many containers, every Python that a test starts compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE

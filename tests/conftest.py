@@ -15,6 +15,7 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
 
 from lakesweep.lake.kv import sqlite
+from lakesweep.secrets import known_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +87,14 @@ def _commands_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", lambda app: built(app, *app.registered_commands))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_secrets_of_other_tests() -> Iterator[None]:
+    """A process masks every secret that it was told of, so that one test's would be missing from another's messages."""
+    spellings, pattern = set(known_secrets._spellings), known_secrets._pattern
+    yield
+    known_secrets._spellings, known_secrets._pattern = spellings, pattern
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import httpx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lakesweep.collector.lakefs import search
@@ -387,6 +389,31 @@ def test_run_whose_files_are_gone_is_nothing_to_build_on(scene: Scene) -> None:
     for key in [k for k in scene.present_keys() if "/uncommitted/" in k]:
         scene.store.delete_many([key])
     assert "missing" in why_clean(scene.mark())
+
+
+def test_saved_list_with_damaged_ages_is_nothing_to_build_on(make_scene: MakeScene) -> None:
+    """Its addresses can be read, and every run that went on by them would end when it needs an age."""
+    scene = make_scene()
+    scene.put(in_an_old_slice(scene), b"written late")
+    settled(scene)
+    saved = load_last_run(scene.store)
+    assert isinstance(saved, SavedRun)
+    columns = {key: _columns(scene.store.read(key)) for key in saved.files}
+    young = next(key for key, of_file in columns.items() if "last_modified" in of_file)
+    ages = columns[young]["last_modified"]
+    first = ages.dictionary_page_offset or ages.data_page_offset
+    data = bytearray(scene.store.read(young))
+    for at in range(first, first + ages.total_compressed_size):
+        data[at] ^= 0xFF
+    scene.store.write(young, bytes(data))
+    assert "can't be read" in why_clean(scene.mark())
+
+
+def _columns(parquet: bytes) -> dict[str, Any]:
+    """Where each column lies in the first group of rows."""
+    group = pq.ParquetFile(pa.BufferReader(parquet)).metadata.row_group(0)
+    columns = map(group.column, range(group.num_columns))
+    return {column.path_in_schema: column for column in columns}
 
 
 def test_saved_run_that_was_edited_is_nothing_to_build_on(scene: Scene) -> None:
