@@ -22,7 +22,10 @@ import httpx
 import psutil
 import pytest
 
+from lakesweep.lake.context import partition_of
+from lakesweep.lake.hard_delete.reviewer import _LEASE_KEY
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.records import decode_record
 from lakesweep.lake.review_process import review_until_told, reviewing_elsewhere
 from lakesweep.lake.server import open_lake
 from lakesweep.lake.values import LakeSettings
@@ -42,6 +45,14 @@ def _wait_for(what: Callable[[], bool]) -> None:
     while not what():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(_OFTEN)
+
+
+def _holder(lake: Lake) -> str:
+    """Who has, or had, the lease for reviews of the repository."""
+    kv, repository = lake.reviewer._context.kv, lake.repositories.get("repo")
+    raw = kv.get(partition_of(repository), _LEASE_KEY)
+    assert raw is not None
+    return str(decode_record(raw)["holder"])
 
 
 def _reviewers() -> list[BaseProcess]:
@@ -88,10 +99,12 @@ def test_another_process_reviews_and_this_one_counts(lake: Lake) -> None:
         _wait_for(lambda: lake.reviewer.counts.deleted_objects == 1)
         (reviewer,) = _reviewers()
         assert psutil.Process(reviewer.pid).nice() > psutil.Process().nice()
+        holder = _holder(lake)
         reviewer.kill()
         _wait_for(_overwrite(lake))
         (another,) = _reviewers()
         assert another.pid != reviewer.pid
+        assert _holder(lake) == holder, "the lease of the dead one was waited for"
         _wait_for(lambda: lake.reviewer.counts.deleted_objects == 3)  # each write over another
     assert lake.reviewer.counts.deleted_bytes == len(b"firstsecondfirst")
     assert lake.reviewer.counts.latencies.total() == 3

@@ -63,6 +63,28 @@ def test_the_longest_rule_of_all_paths_through_a_commit_decides(longer):
     assert ids(columns, find_retained(columns, *asked)) == set(ages)
 
 
+def test_a_child_exactly_as_old_as_the_rule_says_protects_no_parent():
+    """One that is a moment younger does."""
+    ages = {"old": DAY * 9, "edge": DAY * 5, "main": DAY}
+    parents = {"edge": "old", "main": "edge"}
+    for moment, expected in ((timedelta(0), {"edge", "main"}), (timedelta.resolution, set(ages))):
+        commits = [
+            Commit(
+                CommitId(name),
+                "",
+                "",
+                NOW - age + moment,
+                MetaRangeId(""),
+                (CommitId(parents[name]),) if name in parents else (),
+            )
+            for name, age in ages.items()
+        ]
+        asked = ([BranchHead("main", CommitId("main"))], RetentionRules(5, {}), NOW, [], [])
+        columns = History.of(commits)
+        assert retained_commits(CommitGraph(commits), *asked).ids == expected
+        assert ids(columns, find_retained(columns, *asked)) == expected
+
+
 @given(histories(), NUMBERS_OF_DAYS, NUMBERS_OF_DAYS)
 def test_days_beyond_the_calendar_are_read_alike(history, default, own):
     """A number of days that leads before all time, or after it."""
