@@ -38,7 +38,7 @@ MOST_CALLS = 100
 MOST_CALLS_OF_MANY_KEYS = 5000
 _HEADER_VALUE = re.compile(rb"[^\x00-\x1f\x7f]*")
 _QUICK = settings(
-    max_examples=max(3, settings.default.max_examples // 10),  # type: ignore[union-attr]
+    max_examples=max(3, settings.default.max_examples // 16),  # type: ignore[union-attr]
     suppress_health_check=list(HealthCheck),
 )
 
