@@ -118,7 +118,7 @@ def _read(data: bytes, schema: pa.Schema, what: str, *, required: tuple[str, ...
 
 
 def as_written(column: pa.Array | pa.ChunkedArray, field: pa.Field) -> pa.Array | pa.ChunkedArray:
-    """A column that was read, as the field has it. Raises one of `UNREADABLE`."""
+    """A column as the field has it; times in another unit than the field's are damage. Raises one of `UNREADABLE`."""
     # One flipped bit of a footer names another unit, and what is young would be fifty years old.
     if pa.types.is_timestamp(field.type) and column.type != field.type:
         raise pa.ArrowInvalid(f"{field.name} is {column.type} where {field.type} was written")
