@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self, TypeVar
 
@@ -20,10 +20,11 @@ def ordered_parallel(
 ) -> Generator[tuple[Item, Result], None, None]:
     """(item, work(item)) in the items' order; at most `2 × workers` results wait at a time.
 
-    One worker is the caller itself: no thread is started for it. Who leaves before the end waits for no thread: Python's
-    garbage collector may be who leaves, in any thread and inside any lock, also one that the thread's end needs.
+    One worker, or one item, is for the caller itself: no thread is started for it. Who leaves before the end waits for no
+    thread: Python's garbage collector may be who leaves, in any thread and inside any lock, also one that the thread's
+    end needs.
     """
-    if workers == 1:
+    if workers == 1 or (isinstance(items, Sized) and len(items) <= 1):
         for item in items:
             yield item, work(item)
         return

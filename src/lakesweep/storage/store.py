@@ -124,8 +124,9 @@ class ObjectStore:
         return told
 
     def keys(self, prefix: str = "") -> Iterator[str]:
-        """Only the keys of `list`, for folders that hold few."""
-        return (key for batch in self.list(prefix) for key in batch.column("key").to_pylist())
+        """Only the keys of `list`, for folders that hold few: no thread reads ahead."""
+        pages = self._scan(KeyRange(prefix))
+        return (key for batch in pages for key in batch.column("key").to_pylist())
 
     def list_many(self, prefixes: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """(prefix, batch) for all prefixes, many at once; batches of different prefixes come interleaved."""
