@@ -53,9 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: Python's garbage collector need not look through it again and again."""
+    """What was imported and collected stays: Python's garbage collector need not look through it again and again.
+
+    Nor need it look as often as in a small program. Together that is an eighth of all CPU that the tests take.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)
