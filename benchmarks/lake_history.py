@@ -180,19 +180,28 @@ class History:
         return ranks
 
 
-def shape_of(objects: LakeObjects, *, one_commit: bool = False) -> HistoryShape:
-    """The seed's proportions: of 20M objects, 1K branches, 30K commits, 120K ranges."""
+@dataclass(frozen=True, slots=True)
+class Proportions:
+    """Of commits and ranges, how many times as many as the seed has."""
+
+    commits: float = 1.0
+    ranges: float = 1.0
+
+
+def shape_of(objects: LakeObjects, times: Proportions, *, one_commit: bool = False) -> HistoryShape:
+    """The seed's proportions, or some times those: of 20M objects, 1K branches, 30K commits, 120K ranges."""
     scale = objects.count / 20_000_000
-    branches, commits, ranges = (max(5, round(n * scale)) for n in (1_000, 30_000, 120_000))
+    seeds = (1_000, 30_000 * times.commits, 120_000 * times.ranges)
+    branches, commits, ranges = (max(5, round(n * scale)) for n in seeds)
     if one_commit:
         return HistoryShape(branches, 12, ranges, ranges * 4 // 5, 0)
     shared = min(_SHARED_SLOTS, objects.head_slots // 3)
     return HistoryShape(branches, commits, ranges, shared, objects.head_slots - shared)
 
 
-def make_history(objects: LakeObjects, *, one_commit: bool = False) -> History:
+def make_history(objects: LakeObjects, times: Proportions, *, one_commit: bool = False) -> History:
     """The graph with all its versions; what they have in place of base objects is dealt out last."""
-    shape = shape_of(objects, one_commit=one_commit)
+    shape = shape_of(objects, times, one_commit=one_commit)
     lives = [*_one_line(shape)] if one_commit else [*_lives(shape)]
     history = History(objects.now, shape, lives)
     _make_commits(history)

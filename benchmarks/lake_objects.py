@@ -56,10 +56,18 @@ class LakeObjects(ComputedKeys):
     now: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     @classmethod
-    def make(cls, count: int, now: datetime, *, one_slice: bool = False) -> LakeObjects:
-        """So many objects in slices of 10,000; or one slice has half of all."""
-        slices = max(10, count // 10_000)
-        new_slices = max(1, slices // 100)
+    def make(
+        cls,
+        count: int,
+        now: datetime,
+        *,
+        one_slice: bool = False,
+        slices: int | None = None,
+        changed: float = 0.01,
+    ) -> LakeObjects:
+        """So many objects in slices of 10,000, or in so many; or one slice has half of all. `changed` is the share of new ones."""
+        slices = slices or max(10, count // 10_000)
+        new_slices = max(1, round(slices * changed))
         in_slices = count // 2 if one_slice else count
         newest = int((now - timedelta(days=2)).timestamp())
         objects = cls(

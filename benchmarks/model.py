@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lake_objects import ENTRIES_PER_RANGE
+from limits import Limits
+
 CORES_PER_EXECUTOR = 4
+_CORES_HERE = 2
 _KEYS_PER_PAGE = 1000
 _KEYS_PER_DELETE = 1000
 # What Amazon documents for one prefix, and its list prices for a thousand requests; deletes are free.
@@ -131,7 +135,54 @@ def efficiency_of(points: Sequence[Point]) -> float:
     return min(1.0, by_cores[1.0] / by_cores[most] / most) if 1.0 in by_cores and most > 1 else 1.0
 
 
-def page(points: Sequence[Point], by_series: Mapping[str, Sequence[Point]]) -> str:
+def bounds(point: Point, limits: Limits) -> dict[str, tuple[str, float]]:
+    """Of phases with a limit: what their work is, and how long both cores would take if they did nothing else."""
+    files = point.entries / ENTRIES_PER_RANGE
+    seconds = {
+        "ranges": ("a file of each commit read", point.commits / limits.files_read),
+        "list": ("keys listed", point.objects / limits.keys_listed),
+        "judge": (
+            "ranges read, unpacked and hashed, hashes dealt to partitions",
+            files / limits.files_read
+            + point.entries / limits.entries_hashed
+            + (point.entries + point.objects) / limits.hashes_dealt,
+        ),
+        "sweep": ("keys deleted", point.garbage / limits.keys_deleted),
+    }
+    return {phase: (what, each / _CORES_HERE) for phase, (what, each) in seconds.items()}
+
+
+def _phases(point: Point, limits: Limits | None) -> list[str]:
+    """Where the time goes, beside what the cores can do at best."""
+    bound = {} if limits is None else bounds(point, limits)
+    rows = []
+    for phase, took in (point.phases | {"sweep": point.sweep_seconds}).items():
+        what, least = bound.get(phase, ("", 0.0))
+        rows.append([phase, f"{took:.1f}", what, f"{least:.1f}" if least else ""])
+    return [
+        f"Wall seconds of the phases of the mark of {point.objects:,} objects and of the whole sweep, beside what two cores would take",
+        "for the work in them that has a limit of its own, if they did nothing else. The benchmark's server works on the same cores.",
+        "",
+        *_table(["phase", "took, s", "its work", "at its limit, s"], rows),
+        "",
+        *(_limits(limits) if limits is not None else ()),
+    ]
+
+
+def _limits(limits: Limits) -> list[str]:
+    return [
+        f"Limits of one core (`benchmarks/limits.py`): {limits.keys_listed:,.0f} keys listed a second, {limits.files_read:,.0f} files of 31 kB read,",
+        f"{limits.entries_hashed:,.0f} entries unpacked and hashed ({limits.bytes_unpacked / 1e6:,.0f} MB of snappy), {limits.hashes_dealt:,.0f} hashes dealt to partitions,",
+        f"{limits.keys_deleted:,.0f} keys deleted.",
+        "",
+    ]
+
+
+def page(
+    points: Sequence[Point],
+    by_series: Mapping[str, Sequence[Point]],
+    limits: Limits | None = None,
+) -> str:
     """docs/explanation/scale.md."""
     efficiency = efficiency_of(by_series.get("cores", ()))
     model, power = (
@@ -185,21 +236,14 @@ def page(points: Sequence[Point], by_series: Mapping[str, Sequence[Point]]) -> s
             "",
             f"CPU = {power.start:.1f} s + a part that grows with objects to the power of **{power.exponent:.2f}** (at most 1.05 is asked).",
             "",
-            "![Seconds, CPU and memory over objects, latency and cores](scale.svg)",
+            "![Seconds, CPU and memory over objects, entries, commits, slices, share changed, latency and cores](scale.svg)",
             "",
+            *_entries(by_series.get("entries", ())),
+            *_changed(by_series.get("changed", ())),
             *_waiting(by_series.get("latency", ())),
             "## Where the time goes",
             "",
-            f"Wall seconds of the phases of the mark of {held_back.objects:,} objects:",
-            "",
-            *_table(
-                ["phase", "s", "objects a second"],
-                [
-                    [name, f"{s:.1f}", f"{held_back.objects / s:,.0f}" if s else ""]
-                    for name, s in held_back.phases.items()
-                ],
-            ),
-            "",
+            *_phases(held_back, limits),
             "## What it would cost elsewhere",
             "",
             f"`benchmarks/model.py`: a start and so much for each object, shared by cores. Two of them were worth {2 * efficiency:.2f} here, at",
@@ -249,6 +293,29 @@ def _predicted(model: Model, objects: int, executors: int) -> list[str]:
         _duration(by_requests),
         _duration(swept),
         f"{model.dollars(objects):,.0f}",
+    ]
+
+
+def _entries(points: Sequence[Point]) -> list[str]:
+    """How CPU grows with entries alone, where that was measured."""
+    if len(points) < 3:
+        return []
+    power = fit_power((p.entries, p.cpu_seconds) for p in points)
+    return [
+        f"With {points[0].objects:,} objects and {points[0].entries:,} to {points[-1].entries:,} entries, CPU grows with entries to the power of",
+        f"**{power.exponent:.2f}** from a start of {power.start:.1f} s.",
+        "",
+    ]
+
+
+def _changed(points: Sequence[Point]) -> list[str]:
+    """What an optimized run takes by the share that has changed, where that was measured."""
+    if not points:
+        return []
+    told = ", ".join(f"{p.x:g} %, {p.garbage:,} newly garbage: {p.seconds:.1f} s" for p in points)
+    return [
+        f"An optimized mark of {points[0].objects:,} objects by the share of everything that has changed (of branches at least one): {told}.",
+        "",
     ]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lake_files import branch_name
-from lake_history import DEFAULT_DAYS, History, make_history
+from lake_history import DEFAULT_DAYS, History, Proportions, make_history
 from lake_objects import (
     ENTRIES_PER_RANGE,
     NAMESPACE,
@@ -31,7 +31,16 @@ from lake_objects import (
 )
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, write_uncommitted
 
-__all__ = ["NAMESPACE", "REPOSITORY", "ROOT", "SHAPES", "Expected", "LakeState", "Scenario"]
+__all__ = [
+    "NAMESPACE",
+    "REPOSITORY",
+    "ROOT",
+    "SHAPES",
+    "Expected",
+    "LakeState",
+    "Proportions",
+    "Scenario",
+]
 
 SEED_OBJECTS = 20_000_000
 SHAPES = ("even", "flat", "one-slice", "one-branch", "one-commit")
@@ -39,6 +48,7 @@ _STEP = 20_000  # objects come in multiples of it
 # A real server ends a file of its uncommitted list when it has so many bytes.
 _LIST_FILE_BYTES = 20 << 20
 _ROWS_TO_MEASURE = 20_000
+_AS_THE_SEED = Proportions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +91,27 @@ class Scenario:
     """What exists, and who holds it, in two states."""
 
     def __init__(
-        self, objects: int = 1_000_000, shape: str = "even", now: datetime | None = None
+        self,
+        objects: int = 1_000_000,
+        shape: str = "even",
+        now: datetime | None = None,
+        *,
+        times: Proportions = _AS_THE_SEED,
+        slices: int | None = None,
+        changed: float = 0.01,
     ) -> None:
         if objects % _STEP or objects < _STEP or shape not in SHAPES:
             raise ValueError(
                 f"a multiple of {_STEP} objects in a known shape, not {objects} {shape}"
             )
-        self.shape = shape
+        self.shape, self._times, self._changed = shape, times, changed
         self.now = now or datetime.now(UTC).replace(microsecond=0)
         self.objects = (
             FlatObjects.make_flat(objects, self.now)
             if shape == "flat"
-            else LakeObjects.make(objects, self.now, one_slice=shape == "one-slice")
+            else LakeObjects.make(
+                objects, self.now, one_slice=shape == "one-slice", slices=slices, changed=changed
+            )
         )
 
     @classmethod
@@ -116,7 +135,7 @@ class Scenario:
     def first(self) -> LakeState:
         """The lake as a first run finds it."""
         objects = self.objects
-        history = make_history(objects, one_commit=self.shape == "one-commit")
+        history = make_history(objects, self._times, one_commit=self.shape == "one-commit")
         staged = objects.role("staged")
         branches = 1 if self.shape == "one-branch" else history.shape.branches
         return LakeState(
@@ -125,24 +144,23 @@ class Scenario:
 
     @cached_property
     def second(self) -> LakeState:
-        """A hundredth changed: commits made, objects staged, committed and dropped, branches deleted."""
+        """A hundredth, or another share, changed: commits made, objects staged, committed and dropped, branches deleted."""
         objects, first = self.objects, self.first
         history, staged = first.history.copy(), dict(first.staged)
         for branch in self._stale_branches(history):
             del history.heads[branch]
             staged.pop(branch, None)
         committed = [objects.role("new committed")]
-        fresh = objects.role("new staged")
+        fresh, every = objects.role("new staged"), round(1 / self._changed)
         for number, branch in enumerate(sorted(staged)):
             ranks = staged[branch]
-            committed.append(ranks[::100])
+            committed.append(ranks[::every])
             new = fresh[number :: len(staged)]
-            staged[branch] = np.concatenate([np.delete(ranks, np.s_[::100]), new])
+            staged[branch] = np.concatenate([np.delete(ranks, np.s_[::every]), new])
         self._commit(history, np.concatenate(committed))
         return LakeState(history, staged, first.tracked)
 
-    @staticmethod
-    def _stale_branches(history: History) -> list[int]:
+    def _stale_branches(self, history: History) -> list[int]:
         """Branches whose commits all expire when they are deleted."""
         long_ago = history.now - timedelta(days=DEFAULT_DAYS + 1)
         stale = [
@@ -152,7 +170,7 @@ class Scenario:
             and history.commits[head].branch == branch
             and history.commits[head].at < long_ago
         ]
-        return stale[: max(1, history.shape.branches // 100)]
+        return stale[: max(1, round(history.shape.branches * self._changed))]
 
     def _commit(self, history: History, ranks: Indexes) -> None:
         """Commits on many branches, which bring these objects in new versions of ranges without small files."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from model import Model, Point, efficiency_of, fit_line, fit_power, page
+from limits import Limits
+from model import Model, Point, bounds, efficiency_of, fit_line, fit_power, page
 
 SIZES = (100_000, 200_000, 400_000, 1_000_000, 2_000_000)
 
@@ -75,3 +76,33 @@ def test_the_page_has_every_point_and_says_what_is_not_measured() -> None:
     assert "the power of **1.00**" in written
     assert "No such lake was measured" in written
     assert "| 100,000,000,000 | 1,000 |" in written
+
+
+LIMITS = Limits(
+    keys_listed=500_000,
+    files_read=4_000,
+    entries_hashed=3_000_000,
+    bytes_unpacked=240e6,
+    hashes_dealt=60e6,
+    keys_deleted=100_000,
+)
+
+
+def test_phases_stand_beside_their_limits() -> None:
+    """Two cores list a million keys in a second, at half a million each; a sweep is held against its deletes alone."""
+    found = bounds(_point(1_000_000), LIMITS)
+    assert found["list"][1] == pytest.approx(1.0)
+    assert found["sweep"][1] == pytest.approx(0.25)
+    points = [_point(size) for size in SIZES]
+    written = page(points, {"objects": points}, LIMITS)
+    assert "| list | 2.0 | keys listed | 2.0 |" in written
+    assert "500,000 keys listed a second" in written
+
+
+def test_the_page_tells_of_entries_and_of_what_changed() -> None:
+    """Series that were measured, with their exponent and their times."""
+    points = [_point(size) for size in SIZES]
+    changed = [_point(100_000, series="changed", x=share) for share in (1, 30)]
+    written = page(points, {"objects": points, "entries": points, "changed": changed})
+    assert "CPU grows with entries to the power of\n**1.00**" in written
+    assert "1 %, 5,000 newly garbage: 5.0 s, 30 %" in written

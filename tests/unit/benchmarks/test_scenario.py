@@ -25,7 +25,7 @@ from lakesweep.domain.rules import RetentionRules
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 from loopback_http import Trouble
-from scenario import REPOSITORY, SHAPES, Scenario
+from scenario import REPOSITORY, SHAPES, Proportions, Scenario
 from scenario_check import WrongResultError, check_deleted, check_mark, check_run
 from scenario_embedded import serve_embedded
 from scenario_server import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ScenarioServer, serve
@@ -194,3 +194,30 @@ def test_the_embedded_lake_serves_it_too(tmp_path: Path) -> None:
         len(server.scenario.objects.role(role))
         for role in ("superseded", "staged", "tracked", "reupload")
     )
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(40_000, times=Proportions(commits=4)),
+        Scenario(40_000, times=Proportions(ranges=2)),
+        Scenario(40_000, slices=40),
+        Scenario(40_000, changed=0.3),
+    ],
+    ids=["commits", "ranges", "slices", "changed"],
+)
+def test_lakes_of_other_proportions_have_known_garbage_too(scenario: Scenario) -> None:
+    """Those that curves over commits, ranges, slices and what changed are measured on."""
+    told, meant = scenario.expected(scenario.first), scenario.by_role()
+    assert np.array_equal(told.expired, np.sort(meant.expired))
+    assert np.array_equal(told.unreferenced, meant.unreferenced)
+
+
+def test_proportions_are_what_they_say() -> None:
+    """So many times the commits and ranges of the seed's, and a share that changes."""
+    plain, many = Scenario(40_000), Scenario(40_000, times=Proportions(commits=3, ranges=2))
+    of = [len(one.first.history.commits) for one in (plain, many)]
+    assert of[1] == pytest.approx(3 * of[0], rel=0.1)
+    ranges = [len(one.first.history.slots) for one in (plain, many)]
+    assert ranges[1] == pytest.approx(2 * ranges[0], rel=0.1)
+    assert Scenario(40_000, changed=0.3).objects.new == pytest.approx(0.3 * 40_000, rel=0.1)

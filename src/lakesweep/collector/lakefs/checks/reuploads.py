@@ -57,7 +57,7 @@ from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
 logger = logging.getLogger(__name__)
 
 _IN_FLIGHT = 16
-_SHORTEST_PAGE = 50
+_SHORTEST_PAGE = 10
 _MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
 # Entries that are read to see that e_tags are sums: in all, but so many of each range.
