@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.replay is not None:
         return _replay(programs[names[0]], options.replay)
     results = []
-    for count in _explore_all(names, options.schedules // len(names), options.seed):
+    for count in _explore_all(names, math.ceil(options.schedules / len(names)), options.seed):
         loses = programs[count.program].loses
         results.append(_row(count, bool(loses)))
         _say(count, loses)
