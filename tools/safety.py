@@ -76,8 +76,7 @@ def _kills(scale: float, seed: int, to: Path) -> list[str]:
 def _mutations(scale: float, seed: int, to: Path) -> list[str]:
     words = [] if scale >= 1 else ["faults"]
     jobs = str((os.cpu_count() or 1) + 1)  # each waits now and then
-    command = [sys.executable, "tools/mutations.py", "--only-changed", "--jobs", jobs]
-    return [*command, "--json", str(to), *words]
+    return [sys.executable, "tools/mutations.py", "--jobs", jobs, "--json", str(to), *words]
 
 
 def _module(name: str) -> list[str]:
@@ -215,8 +214,7 @@ _EXPLAINED = (
     "  without a word: nobody can know, the objects stay, and a later run finds them.",
     "- **Crashes**: `kill -9` of a driver, a task or a lake server after one of its writes; the next process goes on, and the",
     "  end is the same.",
-    "- **Mutations**: known mistakes, put into a copy of the source one by one; each must make a test fail. One that was caught on",
-    "  this machine is tried again once it, its source or its tests have changed.",
+    "- **Mutations**: known mistakes, put into a copy of the source one by one; each must make a test fail.",
     "",
     'One part alone: `make safety ARGS="--only faults"`; a hundredth of all: `make safety ARGS="--scale 0.01 --no-page"`.',
     "",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
 from lakesweep_testing.schedules import exploring
+from lakesweep_testing.schedules.__main__ import main
 from lakesweep_testing.schedules.exploring import Explorer, parse_choices
 from lakesweep_testing.schedules.program import Program, all_programs
 from lakesweep_testing.schedules.running import Act, Actor, Choice, Run
@@ -133,3 +136,11 @@ def test_steps_that_change_what_is_staged(place: str, key: bytes | str, is_stage
         also = (Touch(place, key, is_write=True),)
         assert may_change_staged(access._replace(place="x", key=b"", also=also)) == is_staged
         assert not may_change_staged(access._replace(is_write=False))
+
+
+def test_no_fewer_schedules_are_explored_than_asked_for(tmp_path: Path) -> None:
+    """Three among two programs are two of each: a million among 66 was 34 short of it."""
+    found = tmp_path / "found.json"
+    names = ["--program", "copy-commit", "--program", "copy-collect"]
+    assert main([*names, "--schedules", "3", "--json", str(found)]) == 0
+    assert [row["schedules"] for row in json.loads(found.read_text())] == [2, 2]
