@@ -14,12 +14,16 @@ import pytest
 import typer.main
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from lakesweep.lake.kv import sqlite
 from lakesweep.secrets import known_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+
+gc.disable()  # while modules are imported and tests collected, when next to nothing is thrown away
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -47,6 +51,24 @@ settings.load_profile(
 )
 
 
+class FilesWithOneSession(LoadFileScheduling):
+    """Deals out whole files, and those that share the run's one SparkSession as if they were one file.
+
+    A process that starts a session pays ten seconds of CPU for its JVM: one of the processes does, not all of them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(("tests/spark/", "tests/e2e/commands/")):
+            return "the SparkSession"
+        return super()._split_scope(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)  # runs without xdist know no such hook
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Only where whole files are asked for."""
+    return FilesWithOneSession(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take long go first."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
@@ -60,6 +82,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
