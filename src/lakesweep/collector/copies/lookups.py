@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from time import perf_counter
 
 import pyarrow as pa
 
@@ -14,8 +16,11 @@ from lakesweep.storage import Crew, ObjectInfo, ObjectStore
 Known = ObjectInfo | StorageError | None
 
 _FEWEST_TO_LIST = 32
-# A page costs a store about as much as so many look-ups.
-_KEYS_OF_A_PAGE, _LOOK_UPS_FOR_A_PAGE = 1000, 50
+_KEYS_OF_A_PAGE = 1000
+# A page costs as much as so many look-ups: in the bills of S3, GCS and Azure, and in MinIO's time. Between the two, the
+# store at hand is timed.
+_CHEAPEST_PAGE, _DEAREST_PAGE = 12, 50
+_TIMED = 3
 # So many neighbours fit on one page, with the few names that may stand before the first of them.
 NEIGHBOURS = 950
 
@@ -63,8 +68,11 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
     wanted = set(keys)
     found: dict[str, Known] = {}
     names_read = passed = 0
+    price = 0.0  # of a page, in look-ups; unknown while it does not matter
+    began = perf_counter()
     try:
         for page in _pages(store, keys):
+            seconds = perf_counter() - began
             names = page.column("key").to_pylist()
             mine = [number for number, name in enumerate(names) if name in wanted]
             for row in page.take(pa.array(mine, pa.int64())).to_pylist():
@@ -74,13 +82,26 @@ def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
             names_read += len(names)
             if store.is_key_ordered:
                 passed = bisect_right(keys, names[-1])
-            if max(passed, len(found)) < names_read / _KEYS_OF_A_PAGE * _LOOK_UPS_FOR_A_PAGE:
+            spared = max(passed, len(found)) / names_read * _KEYS_OF_A_PAGE
+            if _CHEAPEST_PAGE <= spared < _DEAREST_PAGE and not price:
+                price = seconds / len(names) * _KEYS_OF_A_PAGE / _seconds_to_ask(store, keys[-1])
+            if spared < min(max(price, _CHEAPEST_PAGE), _DEAREST_PAGE):
                 break
+            began = perf_counter()
         else:
             passed = len(keys)
     except StorageError:
         pass  # Who may not list may still look up.
     return dict.fromkeys(keys[:passed]) | found
+
+
+def _seconds_to_ask(store: ObjectStore, key: str) -> float:
+    """The shortest of a few: the first may have to connect."""
+    times = [perf_counter()]
+    for _ in range(_TIMED):
+        ask(store, key)
+        times.append(perf_counter())
+    return max(min(after - before for before, after in pairwise(times)), 1e-6)
 
 
 def _pages(store: ObjectStore, keys: list[str]) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lakesweep.collector.copies import lookups
 from lakesweep.collector.copies.lookups import look_up
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageDeniedError, StorageError
@@ -109,6 +110,29 @@ def test_few_among_many_are_asked_for_one_by_one(crew: Crew, wanted: slice) -> N
     assert len(known) == len(keys)
     assert asked.calls["stat"] > len(keys) // 2
     assert asked.calls["list"] <= 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_listed"),
+    [({"list": 0.13, "stat": 0.01}, True), ({"list": 0.6, "stat": 0.01}, False)],
+    ids=["as in a cloud", "as in MinIO"],
+)
+def test_the_store_at_hand_is_timed_where_pages_may_pay_or_not(
+    crew: Crew,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: dict[str, float],
+    is_listed: bool,
+) -> None:
+    """Thirty wanted among a thousand: more than a page costs in a cloud, and fewer than it costs in MinIO."""
+    asked = Asked()
+    keys = asked.fill(6_000)[::33]
+    monkeypatch.setattr(
+        lookups, "perf_counter", lambda: sum(seconds[o] * n for o, n in asked.calls.items())
+    )
+    known = look_up(asked.store, keys, crew, trust_absence=True)
+    assert known == {key: asked.plain.stat(key) for key in keys}
+    assert asked.calls["list"] == (6 if is_listed else 1)
+    assert asked.calls["stat"] == 3 + (0 if is_listed else len(keys) - 31)
 
 
 def test_who_may_not_list_may_look_up(crew: Crew) -> None:
