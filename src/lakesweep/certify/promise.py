@@ -9,14 +9,14 @@ from inspect import cleandoc
 from typing import Generic, TypeVar
 
 __all__ = [
-    *("BrokenError", "Finding", "NotDecidedError", "NotOfferedError", "Promise", "Verdict"),
+    *("BrokenError", "Finding", "NotDecidedError", "NotOfferedError", "Promise", "PromiseVerdict"),
     "promise",
 ]
 
 Lake = TypeVar("Lake")
 
 
-class Verdict(StrEnum):
+class PromiseVerdict(StrEnum):
     """What a trial of a promise came to."""
 
     KEPT = "kept"
@@ -65,13 +65,14 @@ class Finding:
     is_needed: bool
     done: str
     seen: str
-    verdict: Verdict
+    verdict: PromiseVerdict
     meaning: str
 
     @property
     def makes_unfit(self) -> bool:
         """Whether a collector can't work safely with this server, as far as this promise goes."""
-        return self.is_needed and self.verdict in (Verdict.BROKEN, Verdict.NOT_OFFERED)
+        unkept = (PromiseVerdict.BROKEN, PromiseVerdict.NOT_OFFERED)
+        return self.is_needed and self.verdict in unkept
 
 
 def promise(

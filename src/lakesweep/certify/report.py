@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import groupby
 
-from lakesweep.certify.promise import Finding, Verdict
+from lakesweep.certify.promise import Finding, PromiseVerdict
 from lakesweep.certify.suite import Certificate, Fitness
 
 __all__ = ["certificate_json", "certificate_markdown", "finding_line", "summary_lines"]
 
 _SIGNS = {
-    Verdict.KEPT: "kept",
-    Verdict.BROKEN: "BROKEN",
-    Verdict.NOT_OFFERED: "not offered",
-    Verdict.NOT_DECIDED: "not decided",
+    PromiseVerdict.KEPT: "kept",
+    PromiseVerdict.BROKEN: "BROKEN",
+    PromiseVerdict.NOT_OFFERED: "not offered",
+    PromiseVerdict.NOT_DECIDED: "not decided",
 }
 _FITNESS = {
     Fitness.FIT: "Every promise that a collector needs is kept.",
@@ -29,7 +29,7 @@ def finding_line(finding: Finding) -> str:
     """One finding for people, with its meaning where it is not kept."""
     mark = "*" if finding.is_needed else " "
     line = f"{_SIGNS[finding.verdict]:<12}{mark} {finding.subject}: {finding.name}"
-    if finding.verdict is Verdict.KEPT:
+    if finding.verdict is PromiseVerdict.KEPT:
         return line
     return f"{line}\n{'':14}{finding.seen}\n{'':14}{finding.meaning}"
 
@@ -79,7 +79,9 @@ def certificate_markdown(certificate: Certificate) -> str:
         for finding in group:
             star = " \\*" if finding.is_needed else ""
             verdict = (
-                finding.verdict if finding.verdict is Verdict.KEPT else f"**{finding.verdict}**"
+                finding.verdict
+                if finding.verdict is PromiseVerdict.KEPT
+                else f"**{finding.verdict}**"
             )
             cells = (f"{finding.name}{star}", verdict, finding.done, finding.seen, finding.meaning)
             lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
@@ -90,5 +92,7 @@ def certificate_markdown(certificate: Certificate) -> str:
 
 def _counted(certificate: Certificate) -> str:
     counts = Counter(finding.verdict for finding in certificate.findings)
-    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    told = ", ".join(
+        f"{counts[verdict]} {verdict}" for verdict in PromiseVerdict if counts[verdict]
+    )
     return f"{len(certificate.findings)} promises: {told}"

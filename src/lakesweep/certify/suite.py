@@ -26,7 +26,7 @@ from lakesweep.certify.promise import (
     NotDecidedError,
     NotOfferedError,
     Promise,
-    Verdict,
+    PromiseVerdict,
 )
 from lakesweep.certify.throwaway import Server, ThrowAway, throw_away_repository
 from lakesweep.errors import (
@@ -85,10 +85,10 @@ class Certificate:
         if any(finding.makes_unfit for finding in self.findings):
             return Fitness.UNFIT
         needed = [finding for finding in self.findings if finding.is_needed]
-        decided = all(finding.verdict is Verdict.KEPT for finding in needed)
+        decided = all(finding.verdict is PromiseVerdict.KEPT for finding in needed)
         return Fitness.FIT if decided else Fitness.NOT_KNOWN
 
-    def named(self, *verdicts: Verdict) -> list[str]:
+    def named(self, *verdicts: PromiseVerdict) -> list[str]:
         """Needed promises with one of these verdicts."""
         return [
             f"{finding.subject}: {finding.name}"
@@ -126,34 +126,34 @@ def certify_server(
 def _try(promise: Promise[ThrowAway], lake: ThrowAway) -> Finding:
     verdict, seen = _tried(promise, lake)
     meaning = {
-        Verdict.KEPT: _AS_IT_IS_NEEDED,
-        Verdict.NOT_DECIDED: f"{_NOT_KNOWN}{promise.without}",
+        PromiseVerdict.KEPT: _AS_IT_IS_NEEDED,
+        PromiseVerdict.NOT_DECIDED: f"{_NOT_KNOWN}{promise.without}",
     }.get(verdict, promise.without)
     return Finding(
         promise.subject, promise.name, promise.is_needed, promise.done, seen, verdict, meaning
     )
 
 
-def _tried(promise: Promise[ThrowAway], lake: ThrowAway) -> tuple[Verdict, str]:
+def _tried(promise: Promise[ThrowAway], lake: ThrowAway) -> tuple[PromiseVerdict, str]:
     try:
-        return Verdict.KEPT, promise.trial(lake)
+        return PromiseVerdict.KEPT, promise.trial(lake)
     except BrokenError as error:
-        return Verdict.BROKEN, str(error)
+        return PromiseVerdict.BROKEN, str(error)
     except NotOfferedError as error:
-        return Verdict.NOT_OFFERED, str(error)
+        return PromiseVerdict.NOT_OFFERED, str(error)
     except NotDecidedError as error:
-        return Verdict.NOT_DECIDED, str(error)
+        return PromiseVerdict.NOT_DECIDED, str(error)
     except LakesweepError as error:
         logger.info("repo#%s %s: %s: %s", lake.name, promise.subject, promise.name, error.message)
         return _verdict_of(error), error.message.replace(lake.name, "the repository")
 
 
-def _verdict_of(error: LakesweepError) -> Verdict:
+def _verdict_of(error: LakesweepError) -> PromiseVerdict:
     """A collector that reads would stop with this error: is it the server's promise, or something else?"""
     if isinstance(error, CatalogNotFoundError):
-        return Verdict.NOT_OFFERED
+        return PromiseVerdict.NOT_OFFERED
     if isinstance(error, StorageError | CatalogDeniedError | ConfigError):
-        return Verdict.NOT_DECIDED
+        return PromiseVerdict.NOT_DECIDED
     if isinstance(error, CatalogError | UnsafeToSweepError):
-        return Verdict.NOT_DECIDED if error.kind in _MAY_PASS else Verdict.BROKEN
-    return Verdict.NOT_DECIDED
+        return PromiseVerdict.NOT_DECIDED if error.kind in _MAY_PASS else PromiseVerdict.BROKEN
+    return PromiseVerdict.NOT_DECIDED

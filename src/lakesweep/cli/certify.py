@@ -121,18 +121,18 @@ def _refuse_unwritable(report: Path) -> None:
 
 
 def _refuse_unfit(certificate: Certificate) -> None:
-    from lakesweep.certify.promise import Verdict
+    from lakesweep.certify.promise import PromiseVerdict
     from lakesweep.certify.suite import Fitness
 
     if certificate.fitness is Fitness.UNFIT:
-        broken = ", ".join(certificate.named(Verdict.BROKEN, Verdict.NOT_OFFERED))
+        broken = ", ".join(certificate.named(PromiseVerdict.BROKEN, PromiseVerdict.NOT_OFFERED))
         raise UnsafeToSweepError(
             f"{certificate.url} does not keep what a collector needs: {broken}. Nothing was deleted but what this "
             "command made. Do not collect on this server before that is mended.",
             kind="promise-broken",
         )
     if certificate.fitness is Fitness.NOT_KNOWN:
-        undecided = ", ".join(certificate.named(Verdict.NOT_DECIDED))
+        undecided = ", ".join(certificate.named(PromiseVerdict.NOT_DECIDED))
         raise CatalogError(
             f"What a collector needs of {certificate.url} could not all be tried: {undecided}. Nothing was deleted but "
             "what this command made. Check the rights of the user and the credentials of the store, and try again.",

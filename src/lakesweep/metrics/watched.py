@@ -86,11 +86,11 @@ def watched_run(
 
 
 def _tell(run: WatchedRun, error: BaseException | None, metrics_file: Path | None) -> None:
-    from lakesweep.metrics.telling import is_asked, tell_outcome
+    from lakesweep.metrics.publish import is_asked, publish_outcome
 
     if error is None and run.phases is not None and run.phases.done:
         from lakesweep.progress.earlier_runs import keep_seconds
 
         keep_seconds(run.kind, ((phase.name, phase.seconds) for phase in run.phases.done))
     if is_asked(metrics_file):
-        tell_outcome(run.outcome(error), metrics_file)
+        publish_outcome(run.outcome(error), metrics_file)

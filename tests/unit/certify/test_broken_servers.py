@@ -24,7 +24,7 @@ from lakesweep.certify import (
     uncommitted,
     uploads,
 )
-from lakesweep.certify.promise import Verdict
+from lakesweep.certify.promise import PromiseVerdict
 from lakesweep.certify.suite import PROMISES, Certificate, Fitness, certify_server
 from lakesweep.certify.throwaway import Server
 from lakesweep.formats.tables import read_uncommitted, write_uncommitted
@@ -314,7 +314,7 @@ class Case:
     name: str
     meddle: Meddle
     promises: tuple[Any, ...]
-    verdict: Verdict = Verdict.BROKEN
+    verdict: PromiseVerdict = PromiseVerdict.BROKEN
 
 
 CASES = [
@@ -364,7 +364,7 @@ CASES = [
         "no link is offered",
         statuses("GET branches/[^/]+/staging/backing", 501),
         uploads.PROMISES[:3],
-        Verdict.NOT_OFFERED,
+        PromiseVerdict.NOT_OFFERED,
     ),
     Case(
         "tokens live for no time",
@@ -393,7 +393,7 @@ CASES = [
         "no copies",
         statuses(r"POST branches/[^/]+/objects/copy", 501),
         copies.PROMISES[:2],
-        Verdict.NOT_OFFERED,
+        PromiseVerdict.NOT_OFFERED,
     ),
     Case(
         "entries change their address",
@@ -429,7 +429,12 @@ CASES = [
     Case(
         "a refused commit resets", reset_by_a_refused_commit, (uncommitted.after_a_failed_commit,)
     ),
-    Case("nothing is pending", empty_list(), (uncommitted.uploads_under_way,), Verdict.NOT_OFFERED),
+    Case(
+        "nothing is pending",
+        empty_list(),
+        (uncommitted.uploads_under_way,),
+        PromiseVerdict.NOT_OFFERED,
+    ),
     Case("a list that never ends", never_ending_list(), (uncommitted.continuation,)),
     Case("any token will do", a_token_for_anybody, (uncommitted.continuation,)),
     Case("rows miscounted", answering(PREPARE, total_rows=999), (uncommitted.rows_counted,)),
@@ -437,7 +442,7 @@ CASES = [
         "rows not counted",
         answering(PREPARE, total_rows=None, rows_written=None),
         (uncommitted.rows_counted,),
-        Verdict.NOT_OFFERED,
+        PromiseVerdict.NOT_OFFERED,
     ),
 ]
 
@@ -458,7 +463,11 @@ def test_a_dump_that_is_never_made_anew(lake: LakeServer) -> None:
     found = certified(
         lake, [commits.same_address, commits.whole_dump, commits.commits_survive], stale_dump()
     )
-    assert [f.verdict for f in found.findings] == [Verdict.KEPT, Verdict.BROKEN, Verdict.BROKEN]
+    assert [f.verdict for f in found.findings] == [
+        PromiseVerdict.KEPT,
+        PromiseVerdict.BROKEN,
+        PromiseVerdict.BROKEN,
+    ]
 
 
 def test_commits_that_are_not_seen_are_lost_in_a_race(lake: LakeServer) -> None:
@@ -466,7 +475,11 @@ def test_commits_that_are_not_seen_are_lost_in_a_race(lake: LakeServer) -> None:
     promises = [commits.same_address, races.commits_beside_the_list, races.links_beside_the_list]
     # In one round of four or so, everything that was committed is written over before it is looked for.
     found = certified(lake, promises, stale_dump(), rounds=40)
-    assert [f.verdict for f in found.findings] == [Verdict.KEPT, Verdict.BROKEN, Verdict.BROKEN]
+    assert [f.verdict for f in found.findings] == [
+        PromiseVerdict.KEPT,
+        PromiseVerdict.BROKEN,
+        PromiseVerdict.BROKEN,
+    ]
 
 
 def test_every_promise_is_broken_by_somebody() -> None:

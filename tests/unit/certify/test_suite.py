@@ -11,7 +11,7 @@ import pytest
 
 from lakesweep.catalogs.lakefs.transport import Timeouts
 from lakesweep.certify import addresses, clocks, hard_deletes, suite
-from lakesweep.certify.promise import Verdict
+from lakesweep.certify.promise import PromiseVerdict
 from lakesweep.certify.report import certificate_markdown
 from lakesweep.certify.suite import Fitness, certify_server
 from lakesweep.certify.throwaway import Server
@@ -40,7 +40,9 @@ def masked(page: str) -> str:
 def test_the_embedded_lake_keeps_every_promise(lake: LakeServer) -> None:
     """Its page in the documentation is what comes out, and nothing of the trial is left."""
     found = certify_server(server_at(lake, "mem://certify-all"), rounds=1, seed=1)
-    assert [f"{f.name}: {f.seen}" for f in found.findings if f.verdict is not Verdict.KEPT] == []
+    assert [
+        f"{f.name}: {f.seen}" for f in found.findings if f.verdict is not PromiseVerdict.KEPT
+    ] == []
     assert found.fitness is Fitness.FIT
     assert found.left_behind == ()
     assert dict(memory_container("certify-all").objects) == {}
@@ -80,7 +82,7 @@ def test_a_store_that_is_not_reached_leaves_promises_undecided(
     server = server_at(lake, "local://certify-elsewhere", namespace_root=str(tmp_path))
     promises = (addresses.uploaded_form, hard_deletes.rest_410)
     found = certify_server(server, rounds=1, seed=1, promises=promises)
-    assert [f.verdict for f in found.findings] == [Verdict.NOT_DECIDED] * 2
+    assert [f.verdict for f in found.findings] == [PromiseVerdict.NOT_DECIDED] * 2
     assert found.fitness is Fitness.NOT_KNOWN
 
 

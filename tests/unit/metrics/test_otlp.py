@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from lakesweep.metrics.otlp import SECONDS, wants_otlp
 from lakesweep.metrics.outcome import RunOutcome
-from lakesweep.metrics.telling import tell_outcome
+from lakesweep.metrics.publish import publish_outcome
 from lakesweep.metrics.values import METRICS
 
 MakeOutcome = Callable[..., RunOutcome]
@@ -64,7 +64,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 def test_phases_are_spans_inside_the_run(make_outcome: MakeOutcome, collector: Collector) -> None:
     """With their real times, objects and bytes; a failed run is an error of its kind."""
     outcome = make_outcome(exit_status=5, kind="keys-failed")
-    tell_outcome(outcome, None)
+    publish_outcome(outcome, None)
     (data,) = collector.received["/v1/traces"]
     (of_resource,) = ExportTraceServiceRequest.FromString(data).resource_spans
     named = {a.key: a.value.string_value for a in of_resource.resource.attributes}
@@ -91,7 +91,7 @@ def test_every_metric_arrives_with_its_labels(
     make_outcome: MakeOutcome, collector: Collector
 ) -> None:
     """The same values that the file has."""
-    tell_outcome(make_outcome(), None)
+    publish_outcome(make_outcome(), None)
     (data,) = collector.received["/v1/metrics"]
     (of_resource,) = ExportMetricsServiceRequest.FromString(data).resource_metrics
     metrics = {m.name: m for scope in of_resource.scope_metrics for m in scope.metrics}
@@ -114,7 +114,7 @@ def test_a_collector_that_is_not_there_is_one_line_of_warning(
         env = {ENDPOINT: f"http://127.0.0.1:{nobody.getsockname()[1]}", TIMEOUT: "0.2"}
     for name, text in env.items():
         monkeypatch.setenv(name, text)
-    tell_outcome(make_outcome(), None, env)
+    publish_outcome(make_outcome(), None, env)
     (said,) = caplog.messages
     assert "the trace and the metrics did not arrive" in said
     assert "Failed to export spans batch" in said
@@ -150,7 +150,7 @@ def test_sending_may_take_a_few_seconds(
     package = "opentelemetry.exporter.otlp.proto.http"
     monkeypatch.setattr(f"{package}.trace_exporter.OTLPSpanExporter", Silent)
     monkeypatch.setattr(f"{package}.metric_exporter.OTLPMetricExporter", Silent)
-    tell_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9", **variables})
+    publish_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9", **variables})
     assert passed == expected
     assert SECONDS <= 5
 
@@ -160,7 +160,7 @@ def test_a_missing_extra_is_said_once(
 ) -> None:
     """With the command that installs it."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.resources", None)
-    tell_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9"})
+    publish_outcome(make_outcome(), None, {ENDPOINT: "http://127.0.0.1:9"})
     (said,) = caplog.messages
     assert "pip install 'lakesweep[otel]'" in said
 

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lakesweep.metrics.outcome import RunOutcome
 from lakesweep.metrics.prometheus import prometheus_text, write_metrics_file
-from lakesweep.metrics.telling import tell_outcome
+from lakesweep.metrics.publish import publish_outcome
 from lakesweep.metrics.values import METRICS, run_samples
 from lakesweep.secrets import known_secrets
 
@@ -124,7 +124,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one(
         raise OSError("no space left")
 
     monkeypatch.setattr(Path, "write_text", full)
-    tell_outcome(make_outcome(), path, {})
+    publish_outcome(make_outcome(), path, {})
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -133,7 +133,7 @@ def test_a_folder_that_is_not_there_is_a_warning(
     make_outcome: MakeOutcome, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the way out."""
-    tell_outcome(make_outcome(), tmp_path / "none" / "x.prom", {})
+    publish_outcome(make_outcome(), tmp_path / "none" / "x.prom", {})
     assert "was not written" in caplog.text
 
 

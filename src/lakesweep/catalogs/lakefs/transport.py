@@ -11,9 +11,9 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.lakefs.rights import Right, needed_right
 from lakesweep.catalogs.questions import Questions, is_behind_proxy
+from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
 __all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer", "query_values"]
@@ -107,7 +107,7 @@ class Transport:
         """A question that changes nothing, so it is asked again when the server was busy or out of reach."""
         route = _route(path, params)
         try:
-            response = ask_patiently(
+            response = send_with_retries(
                 lambda: self._send(
                     operation, "GET", route, headers=headers, read_timeout=self.timeouts.read
                 ),

@@ -14,9 +14,9 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from lakesweep.catalogs.asking import ask_patiently, problems_of, server_message
 from lakesweep.catalogs.nessie.authentication import authentication_of
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
+from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
 from lakesweep.domain.durations import parse_http_date
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
@@ -110,7 +110,7 @@ class ReadOnlyTransport:
         url = "/".join((self.url, *(quote(part, safe="") for part in path)))
         logger.debug("nessie GET %s: %s", url, operation)
         try:
-            response = ask_patiently(
+            response = send_with_retries(
                 lambda: self._client.get(url, params=params, auth=self._auth),
                 f"nessie {operation}",
                 retries=self._retries,

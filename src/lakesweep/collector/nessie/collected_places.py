@@ -19,9 +19,9 @@ from lakesweep.collector.nessie.folders import (
     other_folders,
     real_places,
 )
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
 from lakesweep.collector.nessie.places import table_folder
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
@@ -57,7 +57,7 @@ class CollectedPlaces:
 
 
 def find_collected_places(
-    lake: Lake,
+    lake: TableReader,
     record: Target,
     folders: TableFolders,
     dropped: Sequence[DroppedTable],

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.places import TableStores
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.resources import Resources, utc_now
 from lakesweep.collector.target import Target
@@ -34,10 +34,10 @@ class NessieContext:
     margins: SafetyMargins = SAFETY_FULL
 
     @property
-    def lake(self) -> Lake:
+    def lake(self) -> TableReader:
         """The files of tables, and the tasks that read them."""
         stores = TableStores(self.storage, self.files_in_flight)
-        return Lake(stores, self.engine, self.phases, self.most_tasks)
+        return TableReader(stores, self.engine, self.phases, self.most_tasks)
 
     @property
     def record_of_collected(self) -> Target:

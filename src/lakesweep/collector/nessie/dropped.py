@@ -21,9 +21,9 @@ from lakesweep.collector.nessie.folders import (
     find_base_folders,
 )
 from lakesweep.collector.nessie.identify import mark_live
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files
 from lakesweep.collector.nessie.requests import DROPPED_GRACE, MarkRequest
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import DroppedTable
 
@@ -137,7 +137,7 @@ def _locations_of(found: CollectedPlaces) -> dict[str, tuple[str, ...]]:
     return {content_id: tuple(bases) for content_id, bases in own.items()}
 
 
-def _sums(lake: Lake, bases: Iterable[str], found: CollectedPlaces) -> dict[str, FolderSum]:
+def _sums(lake: TableReader, bases: Iterable[str], found: CollectedPlaces) -> dict[str, FolderSum]:
     known = {place.folder.spelled: files for place, files in found.sums.items()}
     others = (base_folder(base, "not this table's alone") for base in bases if base not in known)
     places = {one.spelled: one.location for one in others if isinstance(one, BaseFolder)}

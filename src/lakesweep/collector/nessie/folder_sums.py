@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from lakesweep.collector.judge.account import doubt
 from lakesweep.collector.listing import Piece
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.listing import ListedFolders, is_metadata_file
 from lakesweep.collector.nessie.places import TableStores
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.parts import sum_of
 from lakesweep.domain.location import Location
 from lakesweep.engine.tasks import Scatter, tasks_for
@@ -61,7 +61,7 @@ class FolderSum:
         )
 
 
-def sum_up_folders(lake: Lake, folders: Sequence[Location]) -> dict[Location, FolderSum]:
+def sum_up_folders(lake: TableReader, folders: Sequence[Location]) -> dict[Location, FolderSum]:
     """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
     tasks = tasks_for(len(folders), lake.engine.slots, at_most=lake.most_tasks, waves=4)
     scatter = Scatter(folders, partial(sum_folders, lake.stores), _SUM_SCHEMA, tasks)

@@ -21,7 +21,6 @@ from lakesweep.collector.judge.meeting import (
     judge_all,
 )
 from lakesweep.collector.judge.references import CANARY, PROTECTING
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.manifest_hashes import PackIndex, load_index, save_index
 from lakesweep.collector.nessie.places import Unreadable
 from lakesweep.collector.nessie.protection import FolderIndex
@@ -32,6 +31,7 @@ from lakesweep.collector.nessie.references import (
     read_references,
 )
 from lakesweep.collector.nessie.rows import FileRows, read_candidates
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.file_hashes import hash_files
@@ -76,7 +76,7 @@ def file_judge(work: Target, folder: str, newest: datetime) -> Judge:
 
 
 def judge_files(
-    lake: Lake,
+    lake: TableReader,
     references: Sequence[ReferenceItem],
     parts: Sequence[CandidatePart],
     protection: FolderIndex,

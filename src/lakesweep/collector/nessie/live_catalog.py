@@ -15,7 +15,6 @@ from lakesweep.collector.nessie.folders import (
     find_base_folders,
     named_files,
 )
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import (
     LiveFiles,
     name_owners,
@@ -26,6 +25,7 @@ from lakesweep.collector.nessie.metadata import MISSING, NAMED_SCHEMA
 from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem, refuse_unreadable
 from lakesweep.collector.nessie.references import ReferenceItem, find_bad_manifests
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.head_contents import HeadContents
@@ -41,7 +41,7 @@ class LiveReader:
     """Reads what contents need. A file that can't be read ends the run, unless only contents that the user gave up need
     it, or it was collected: it is missing where no head needs it, and on the record of our own sweeps."""
 
-    lake: Lake
+    lake: TableReader
     collected: Target  # where that record lies
     command: str  # goes on, once it is told which contents to give up
     give_up: frozenset[str] = frozenset()  # content ids

@@ -9,7 +9,6 @@ from typing import Any
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.collector.nessie import metadata as named
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.metadata import (
     NAMED_SCHEMA,
     MetadataItem,
@@ -20,6 +19,7 @@ from lakesweep.collector.nessie.metadata import (
 from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem
 from lakesweep.collector.nessie.references import ManifestItem, NamedFiles
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.engine.tasks import chunked
 from lakesweep.formats.iceberg.manifests import Promised
@@ -95,7 +95,7 @@ class LiveFiles:
 
 
 def read_live_files(
-    lake: Lake,
+    lake: TableReader,
     states: Iterable[DistinctContent],
     *,
     all_snapshots: bool,
@@ -138,7 +138,7 @@ def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
     ]
 
 
-def name_owners(lake: Lake, live: LiveFiles, bad: Mapping[str, Unreadable]) -> list[Problem]:
+def name_owners(lake: TableReader, live: LiveFiles, bad: Mapping[str, Unreadable]) -> list[Problem]:
     """Problems of manifests (path → why), with the contents that need them."""
     if not bad:
         return []

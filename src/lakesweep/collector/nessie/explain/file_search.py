@@ -12,11 +12,11 @@ import pyarrow as pa
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.nessie import metadata as named
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.metadata import MetadataItem, find_lists_naming, read_metadata
 from lakesweep.collector.nessie.places import TableStores, Unreadable
 from lakesweep.collector.nessie.references import ManifestItem, hash_live_files
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.engine.cells import Hashes, is_in
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.avro.container import open_container
@@ -51,7 +51,7 @@ class FileHolders:
 
 
 def find_holders(
-    lake: Lake,
+    lake: TableReader,
     live: LiveFiles,
     states: Iterable[DistinctContent],
     uris: Sequence[str],
@@ -90,7 +90,7 @@ def find_holders(
     return FileHolders(of_hash, unreadable)
 
 
-def is_named(lake: Lake, live: LiveFiles, file: Hash) -> bool:
+def is_named(lake: TableReader, live: LiveFiles, file: Hash) -> bool:
     """Whether some contents, of dropped tables for example, name a file in any way.
 
     Raises:
@@ -135,7 +135,7 @@ def find_in_manifests(
 
 
 def _in_manifests(
-    lake: Lake, items: Sequence[ManifestItem], wanted: Hashes
+    lake: TableReader, items: Sequence[ManifestItem], wanted: Hashes
 ) -> tuple[dict[str, dict[Hash, str]], dict[str, Unreadable]]:
     found: dict[str, dict[Hash, str]] = {}
     unreadable: dict[str, Unreadable] = {}
@@ -167,7 +167,9 @@ def _among(paths: Iterable[str], wanted: Hashes) -> dict[str, list[Hash]]:
     return found
 
 
-def _lists_naming(lake: Lake, live: LiveFiles, manifests: frozenset[str]) -> dict[str, set[str]]:
+def _lists_naming(
+    lake: TableReader, live: LiveFiles, manifests: frozenset[str]
+) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     if manifests:
         work = partial(find_lists_naming, manifests)
@@ -183,7 +185,7 @@ class _Named:
     statistics: set[str]
 
 
-def _named_by(lake: Lake, state: DistinctContent, *, all_snapshots: bool) -> _Named:
+def _named_by(lake: TableReader, state: DistinctContent, *, all_snapshots: bool) -> _Named:
     """What one state of a table names, and no other state of the same metadata file."""
     item = MetadataItem(
         state.metadata_location, state.content_type, (state.snapshot_id,), all_snapshots

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent
 from lakesweep.collector.nessie import metadata as named
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.metadata import (
     NAMED_SCHEMA,
@@ -24,6 +23,7 @@ from lakesweep.collector.nessie.metadata import (
     read_whole_lists,
 )
 from lakesweep.collector.nessie.places import TableStores, Unreadable
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.domain.live_sets import ContentKind
 from lakesweep.formats.iceberg.manifests import Promised
 
@@ -82,7 +82,7 @@ class KeptFiles:
 
 
 def read_kept_files(
-    lake: Lake,
+    lake: TableReader,
     states: Mapping[DistinctContent, int],
     *,
     all_snapshots: bool = False,

@@ -29,11 +29,11 @@ from lakesweep.collector.nessie.folders import (
     named_files,
     outermost,
 )
-from lakesweep.collector.nessie.lake import Lake
 from lakesweep.collector.nessie.listing import FoundTable, ListedFolders, cut
 from lakesweep.collector.nessie.live_catalog import refuse_own_files_below
 from lakesweep.collector.nessie.protection import FolderIndex
 from lakesweep.collector.nessie.requests import GRACE
+from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.nessie.what_if.file_fates import (
     FATES_SCHEMA,
     KEPT_COUNTS,
@@ -123,7 +123,7 @@ class _WhatIf:
 
     def __init__(self, context: NessieContext, request: CutoffsRequest, kept: KeptContents) -> None:
         self._context = context
-        self._lake: Lake = context.lake
+        self._lake: TableReader = context.lake
         self._request = request
         self._kept = kept
         self._every = (1 << len(kept.days)) - 1

@@ -1,4 +1,4 @@
-"""Tell of a run that has ended, to whoever asked for it. Nothing of the run depends on whether that works."""
+"""Publish a run that has ended, in a metrics file or to an OTLP collector. Nothing of the run depends on whether that works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesweep.metrics.outcome import RunOutcome
 from lakesweep.metrics.prometheus import write_metrics_file
 from lakesweep.metrics.values import run_samples
 
-__all__ = ["is_asked", "tell_outcome"]
+__all__ = ["is_asked", "publish_outcome"]
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ def is_asked(metrics_file: Path | None, env: Mapping[str, str] = os.environ) -> 
     return metrics_file is not None or wants_otlp(env)
 
 
-def tell_outcome(
+def publish_outcome(
     outcome: RunOutcome, metrics_file: Path | None, env: Mapping[str, str] = os.environ
 ) -> None:
     """Write the metrics file, and send to the collector that the environment names."""

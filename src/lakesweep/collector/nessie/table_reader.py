@@ -1,4 +1,4 @@
-"""The lake: folders and files of tables, looked at by the tasks of an engine."""
+"""Reads files of tables, wherever they lie, with the tasks of an engine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lakesweep.collector.phases import Phases
 from lakesweep.engine.tasks import SECONDS_PER_FILE, Engine, Scatter, tasks_for
 
 # A work function that is told of the stores first.
-LakeWork = Callable[[TableStores, Iterator[Any]], Iterator[pa.RecordBatch]]
+TableWork = Callable[[TableStores, Iterator[Any]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
-class Lake:
+class TableReader:
     """The stores that tables lie in, and the tasks that read them."""
 
     stores: TableStores
@@ -27,7 +27,7 @@ class Lake:
     most_tasks: int = 200
 
     def read(
-        self, files: Sequence[object], work: LakeWork, schema: pa.Schema
+        self, files: Sequence[object], work: TableWork, schema: pa.Schema
     ) -> Iterator[dict[str, Any]]:
         """The rows that a work function makes of many small files."""
         tasks = tasks_for(len(files), self.engine.slots, at_most=self.most_tasks, per_task=8)

@@ -1,4 +1,4 @@
-"""What all clients of catalog servers share: asking again, the server's own words, and what is wrong with an answer."""
+"""What all clients of catalog servers share: sending again, the server's own words, and what is wrong with an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import httpx
 from pydantic import ValidationError
 
-__all__ = ["ask_patiently", "problems_of", "server_message"]
+__all__ = ["problems_of", "send_with_retries", "server_message"]
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ _RETRIED_STATUSES = frozenset({429, 503})
 _MESSAGE_LIMIT = 300
 
 
-def ask_patiently(
+def send_with_retries(
     send: Callable[[], httpx.Response],
     what: str,
     *,
