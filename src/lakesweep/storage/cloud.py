@@ -59,7 +59,7 @@ Client: TypeAlias = S3Store | AzureStore | GCSStore
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Two clients of one container: ours repeats single requests itself, obstore those inside a long stream."""
+    """Two clients of one container: `ObjectStore` repeats single requests, obstore those inside a longer operation."""
 
     once: Client
     patient: Client
@@ -215,8 +215,11 @@ class CloudBackend(ABC):
                 yield bytes(chunk)
 
     def head(self, key: str) -> ObjectInfo:
+        return self._looked_up(self._clients.once, key)
+
+    def _looked_up(self, client: Client, key: str) -> ObjectInfo:
         with obstore_errors_translated(f"looking up {self._uri(key)}"):
-            meta = obstore.head(self._clients.once, self._base + key)
+            meta = obstore.head(client, self._base + key)
         return ObjectInfo(key, meta["size"], meta["last_modified"], meta["e_tag"])
 
     def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
@@ -320,7 +323,7 @@ class CloudBackend(ABC):
 
         def is_as_listed(row: int) -> bool:
             try:
-                found = self.head(keys[row])
+                found = self._looked_up(self._clients.patient, keys[row])
             except ObjectNotFoundError:
                 return False
             return (found.size, found.etag) == (sizes[row], etags[row].as_py())

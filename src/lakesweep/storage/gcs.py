@@ -105,7 +105,7 @@ class GcsBackend(CloudBackend):
         # Conditions here are on generations, so the etag is looked up first; the generation closes the race.
         with obstore_errors_translated(f"looking up {self._uri(key)}"):
             try:
-                meta = obstore.head(self._clients.once, self._base + key)
+                meta = obstore.head(self._clients.patient, self._base + key)
             except FileNotFoundError:
                 meta = None
         if meta is None or meta["e_tag"] != if_match:

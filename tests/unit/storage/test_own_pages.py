@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -22,10 +25,10 @@ WHEN = "Fri, 02 Jan 2026 03:04:05 GMT"
 SAME = "2026-01-02T03:04:05Z"
 
 
-def blob(name: str, more: str = "", encoded: str = "") -> str:
+def blob(name: str, more: str = "", encoded: str = "", size: int = 3) -> str:
     return (
         f"<Blob><Name{encoded}>{name}</Name><Properties><Last-Modified>{WHEN}</Last-Modified><Etag>0x1</Etag>"
-        f"<Content-Length>3</Content-Length><Content-Type>x</Content-Type>{more}</Properties></Blob>"
+        f"<Content-Length>{size}</Content-Length><Content-Type>x</Content-Type>{more}</Properties></Blob>"
     )
 
 
@@ -69,7 +72,14 @@ def answering(pages: dict[str, str], statuses: list[int]) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing is printed."""
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with served(Handler) as url:
+        yield url
+
+
+@contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """A server on loopback, and its address."""
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
@@ -118,6 +128,44 @@ def test_a_page_that_fails_for_a_moment_is_asked_for_again(kind: str) -> None:
     """The same patience as everywhere."""
     with opened(kind, [500, 200, 500]) as store:
         assert rows(store) == WHOLE
+
+
+class _ResetOnce(BaseHTTPRequestHandler):
+    """One page with one blob of no bytes; the first look-up of it finds its connection reset."""
+
+    looked_up: ClassVar[list[str]]
+
+    def do_GET(self) -> None:
+        content = azure_page(blob("r/empty", size=0)).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_HEAD(self) -> None:
+        self.looked_up.append(self.path)
+        if len(self.looked_up) == 1:
+            no_lingering = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
+            self.close_connection = True
+            return
+        self.send_response(200)
+        for name, value in (("content-length", "0"), ("etag", '"0x1"'), ("last-modified", WHEN)):
+            self.send_header(name, value)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing is printed."""
+
+
+def test_a_look_up_inside_a_listing_is_repeated() -> None:
+    """A listing looks up what may have lost its slash: a connection that breaks there does not end it."""
+    _ResetOnce.looked_up = []
+    with served(_ResetOnce) as url:
+        root = Location.parse(f"{url}/devstoreaccount1/c/r")
+        options = StorageOptions(azure_account_key=KEY, transient_retries=1)
+        assert rows(open_store(root, options)) == [("empty", False)]
+    assert _ResetOnce.looked_up == ["/devstoreaccount1/c/r/empty"] * 2
 
 
 def test_a_refusal_is_told_as_one() -> None:
