@@ -24,7 +24,7 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 	@$(BIN)/lakesweep demo
 
 test: setup  ## every test that needs no server from outside Python
-	$(BIN)/pytest -m "not real" $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -m "not real" --ignore=tests/real $(PARALLEL) $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(PARALLEL) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)

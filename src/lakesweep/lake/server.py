@@ -32,7 +32,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError
 from lakesweep.lake.format_version import check_format
 from lakesweep.lake.kv.interface import KeyValueStore
-from lakesweep.lake.kv.sql import open_sql_store
+from lakesweep.lake.kv.sqlite import SqliteKeyValueStore
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.repeating import repeating
 from lakesweep.lake.review_process import (
@@ -125,9 +125,16 @@ def close_to_others(folder: Path) -> None:
         ) from error
 
 
+def _opened(db_url: str) -> KeyValueStore:
+    # Only here, since a server without a URL starts the sooner for it.
+    from lakesweep.lake.kv.sql import open_sql_store
+
+    return open_sql_store(db_url)
+
+
 def open_ref_store(data_dir: Path, db_url: str | None) -> KeyValueStore:
     """The ref store of a lake, once its format is known to be ours."""
-    store = open_sql_store(db_url or f"sqlite:///{data_dir / REFS_FILE_NAME}")
+    store = _opened(db_url) if db_url else SqliteKeyValueStore(data_dir / REFS_FILE_NAME)
     try:
         check_format(store)
     except BaseException:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,7 @@ SECRET = "server process"
 class Served:
     """A server with two workers."""
 
+    folder: Path
     process: subprocess.Popen[str]
     endpoint: str
     auth: tuple[str, str]
@@ -48,9 +50,23 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    words = ["serve", "--data", str(tmp_path / "lake"), "--port", "0", "--workers", "2"]
-    words += ["--audit-log", str(tmp_path / "audit.log"), "--log-format", "json"]
-    with (tmp_path / "server.log").open("w") as log:
+    """One that has just begun, and that a test may kill."""
+    with serving(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def unharmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One for all tests that neither kill it nor need a new one."""
+    with serving(tmp_path_factory.mktemp("unharmed")) as served:
+        yield served
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Served]:
+    words = ["serve", "--data", str(folder / "lake"), "--port", "0", "--workers", "2"]
+    words += ["--audit-log", str(folder / "audit.log"), "--log-format", "json"]
+    with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "lakesweep", *words],
             stdout=subprocess.PIPE,
@@ -63,7 +79,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         said = "".join(process.stdout.readline() for _ in range(3))
         found = re.findall(r"(http://\S+|(?<=key id)\s+\S+|(?<=access key )\s+\S+)", said)
         url, key, secret = (word.strip() for word in found)
-        served = Served(process, f"{url}/api/v1", (key, secret))
+        served = Served(folder, process, f"{url}/api/v1", (key, secret))
         place = {"name": "repo", "storage_namespace": "local://repo"}
         assert served.call("POST", "/repositories", json=place).status_code == 201
         yield served
@@ -77,19 +93,19 @@ def served(tmp_path: Path) -> Iterator[Served]:
 _UPLOAD = "/repositories/repo/branches/main/objects?path="
 
 
-def test_each_worker_writes_to_slices_of_its_own(served: Served) -> None:
+def test_each_worker_writes_to_slices_of_its_own(unharmed: Served) -> None:
     """Whoever answers, the object is there for all; and no slice has two writers."""
     slices: set[str] = set()
     paths: set[int] = set()
     # One may start seconds after the other. The test's time limit ends a wait in vain.
     for number in itertools.cycle(range(500)):
-        reply = served.call("POST", f"{_UPLOAD}{number}", content=b"x")
+        reply = unharmed.call("POST", f"{_UPLOAD}{number}", content=b"x")
         assert reply.status_code == 201
         slices.add(reply.json()["physical_address"].split("/")[-2])
         paths.add(number)
         if len(slices) == 2:
             break
-    listed = served.call("GET", "/repositories/repo/refs/main/objects/ls?amount=1000").json()
+    listed = unharmed.call("GET", "/repositories/repo/refs/main/objects/ls?amount=1000").json()
     assert len(listed["results"]) == len(paths)
 
 
@@ -120,9 +136,9 @@ def test_workers_that_can_not_start_end_the_server() -> None:
         run_workers(2, listener, operator.contains, announce=lambda: None)
 
 
-def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served, tmp_path: Path) -> None:
-    """As logrotate asks for it: the old file is moved, and the watcher is told, who tells every worker."""
-    log, old = tmp_path / "audit.log", tmp_path / "audit.log.1"
+def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served) -> None:
+    """As logrotate asks for it: the old file is moved, and the watcher tells every worker, also one just begun."""
+    log, old = served.folder / "audit.log", served.folder / "audit.log.1"
     log.rename(old)
     before = len(old.read_text().splitlines())
     workers = {worker.pid for worker in served.workers()}
@@ -140,10 +156,11 @@ def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served, tmp_path
     assert log.stat().st_mode & 0o077 == 0
 
 
-def test_workers_log_as_the_server_was_told_to(served: Served, tmp_path: Path) -> None:
+def test_workers_log_as_the_server_was_told_to(unharmed: Served) -> None:
     """Each line is a JSON object without the server's secrets; the fixture's first request was answered by a worker."""
-    lines = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+    said = (unharmed.folder / "server.log").read_text()
+    lines = [json.loads(line) for line in said.splitlines()]
     started = {line["message"] for line in lines}
-    workers = {f"Started *** [{worker.pid}]" for worker in served.workers()}
+    workers = {f"Started *** [{worker.pid}]" for worker in unharmed.workers()}
     assert started & workers
-    assert SECRET not in (tmp_path / "server.log").read_text()
+    assert SECRET not in said
