@@ -57,7 +57,7 @@ class CollectedPlaces:
 
 
 def find_collected_places(
-    lake: TableReader,
+    table_reader: TableReader,
     record: Target,
     folders: TableFolders,
     dropped: Sequence[DroppedTable],
@@ -66,14 +66,14 @@ def find_collected_places(
     """Decide about every place, by what the whole catalog claims and by what lies there.
 
     Args:
-        lake: where the files of dropped tables are read.
+        table_reader: where the files of dropped tables are read.
         record: the folder with the record of what our own sweeps deleted.
         folders: what is live, its base locations, and what is nobody's to collect.
         dropped: all dropped tables, those that are not collected too.
         old_until: when the grace of dropped tables began.
     """
     was = read_live_files(
-        lake,
+        table_reader,
         states_of(dropped),
         all_snapshots=True,
         is_of_interest=lambda base: False,
@@ -82,7 +82,7 @@ def find_collected_places(
     deciding = _Deciding(folders, was, dropped)
     deciding.gather(record)
     places = deciding.settle({})
-    sums = sum_up_folders(lake, [place.folder.location for place in places])
+    sums = sum_up_folders(table_reader, [place.folder.location for place in places])
     names = (name for files in (was, folders.live) for name in (*files.owners, *files.logged))
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}

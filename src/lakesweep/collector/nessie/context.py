@@ -34,7 +34,7 @@ class NessieContext:
     margins: SafetyMargins = SAFETY_FULL
 
     @property
-    def lake(self) -> TableReader:
+    def table_reader(self) -> TableReader:
         """The files of tables, and the tasks that read them."""
         stores = TableStores(self.storage, self.files_in_flight)
         return TableReader(stores, self.engine, self.phases, self.most_tasks)

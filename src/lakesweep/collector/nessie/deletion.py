@@ -39,7 +39,7 @@ class FileDeletion:
     # With its look at the file and its place in the ledger.
     seconds_per_row: ClassVar[float | None] = 1e-4
 
-    lake: TableStores
+    stores: TableStores
     protection: FolderIndex
     collected: Target  # where the record of deleted metadata lies
 
@@ -91,7 +91,7 @@ class FileDeletion:
     def _delete_in(
         self, folder: Location, wanted: Sequence[ObjectInfo], deadline: Deadline
     ) -> list[DeleteOutcome]:
-        store = self.lake.open_for_deletes(folder)
+        store = self.stores.open_for_deletes(folder)
         done = store.delete_many(
             [listed.key for listed in wanted],
             seconds_left=deadline.seconds_left,

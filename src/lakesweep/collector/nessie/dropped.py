@@ -87,18 +87,20 @@ def list_dropped(context: NessieContext, client: NessieClient, request: MarkRequ
     grace = request.dropped_grace if request.dropped_grace is not None else DROPPED_GRACE
     marked = mark_live(client, context.live_sets, request, context.phases, context.clock)
     states = list(context.live_sets.distinct_contents(marked.live_set_id))
-    lake, record = context.lake, context.record_of_collected
-    live = read_live_files(lake, states, all_snapshots=False, is_of_interest=lambda base: False)
+    table_reader, record = context.table_reader, context.record_of_collected
+    live = read_live_files(
+        table_reader, states, all_snapshots=False, is_of_interest=lambda base: False
+    )
     bases, bad = find_base_folders(live)
     folders = TableFolders(bases, live, LiveFiles(), marked.others, ())
     with context.phases.phase("look at places") as step:
         old_until = marked.created - grace
-        found = find_collected_places(lake, record, folders, marked.dropped, old_until)
+        found = find_collected_places(table_reader, record, folders, marked.dropped, old_until)
         locations = _locations_of(found)
         apart = {
             base for own in locations.values() for base in own if not folders.overlaps_a_base(base)
         }
-        sums = _sums(lake, apart, found)
+        sums = _sums(table_reader, apart, found)
         step.items = sum(files.files for files in sums.values())
     tables = []
     for table in marked.dropped:
@@ -137,11 +139,13 @@ def _locations_of(found: CollectedPlaces) -> dict[str, tuple[str, ...]]:
     return {content_id: tuple(bases) for content_id, bases in own.items()}
 
 
-def _sums(lake: TableReader, bases: Iterable[str], found: CollectedPlaces) -> dict[str, FolderSum]:
+def _sums(
+    table_reader: TableReader, bases: Iterable[str], found: CollectedPlaces
+) -> dict[str, FolderSum]:
     known = {place.folder.spelled: files for place, files in found.sums.items()}
     others = (base_folder(base, "not this table's alone") for base in bases if base not in known)
     places = {one.spelled: one.location for one in others if isinstance(one, BaseFolder)}
-    sums = sum_up_folders(lake, list(dict.fromkeys(places.values())))
+    sums = sum_up_folders(table_reader, list(dict.fromkeys(places.values())))
     known |= {base: sums[location] for base, location in places.items()}
     return {base: known.get(base, FolderSum()) for base in bases}
 

@@ -61,11 +61,15 @@ class FolderSum:
         )
 
 
-def sum_up_folders(lake: TableReader, folders: Sequence[Location]) -> dict[Location, FolderSum]:
+def sum_up_folders(
+    table_reader: TableReader, folders: Sequence[Location]
+) -> dict[Location, FolderSum]:
     """What lies in each of these folders, which may lie in each other. Nothing is kept of the lists."""
-    tasks = tasks_for(len(folders), lake.engine.slots, at_most=lake.most_tasks, waves=4)
-    scatter = Scatter(folders, partial(sum_folders, lake.stores), _SUM_SCHEMA, tasks)
-    rows = lake.engine.collect(scatter).to_pylist()
+    tasks = tasks_for(
+        len(folders), table_reader.engine.slots, at_most=table_reader.most_tasks, waves=4
+    )
+    scatter = Scatter(folders, partial(sum_folders, table_reader.stores), _SUM_SCHEMA, tasks)
+    rows = table_reader.engine.collect(scatter).to_pylist()
     found = {row.pop("folder"): FolderSum(**row) for row in rows}
     if len(found) != len(folders):
         raise doubt(f"{len(folders)} folders were to be looked at, {len(found)} have been")

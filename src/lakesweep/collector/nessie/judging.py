@@ -76,7 +76,7 @@ def file_judge(work: Target, folder: str, newest: datetime) -> Judge:
 
 
 def judge_files(
-    lake: TableReader,
+    table_reader: TableReader,
     references: Sequence[ReferenceItem],
     parts: Sequence[CandidatePart],
     protection: FolderIndex,
@@ -95,8 +95,8 @@ def judge_files(
         references.append(NamedFiles("canaries", tuple(canaries), CANARY))
     left = ReferenceSide(
         references,
-        lambda n: partial(read_references, lake.stores, target, n, kept_in),
-        lake.most_tasks,
+        lambda n: partial(read_references, table_reader.stores, target, n, kept_in),
+        table_reader.most_tasks,
         [_entries(item) for item in references],
         [item.pack if isinstance(item, ManifestItem) else "" for item in references],
         _COST_OF_A_FILE,
@@ -108,11 +108,11 @@ def judge_files(
         parts,
         lambda n: partial(read_candidates, target, protection, n),
         rows,
-        lake.most_tasks,
+        table_reader.most_tasks,
         seconds=rows * _SECONDS_PER_CANDIDATE,
     )
     judged = judge_all(
-        lake.engine,
+        table_reader.engine,
         left,
         right,
         judge,

@@ -41,7 +41,7 @@ class LiveReader:
     """Reads what contents need. A file that can't be read ends the run, unless only contents that the user gave up need
     it, or it was collected: it is missing where no head needs it, and on the record of our own sweeps."""
 
-    lake: TableReader
+    table_reader: TableReader
     collected: Target  # where that record lies
     command: str  # goes on, once it is told which contents to give up
     give_up: frozenset[str] = frozenset()  # content ids
@@ -50,7 +50,7 @@ class LiveReader:
 
     def read(self, states: Sequence[DistinctContent]) -> LiveFiles:
         """The files of these contents; what can't be read is a problem, and no error yet."""
-        return read_live_files(self.lake, states, all_snapshots=self.all_snapshots)
+        return read_live_files(self.table_reader, states, all_snapshots=self.all_snapshots)
 
     def read_newly_live(self, states: Sequence[DistinctContent]) -> LiveFiles:
         """The files of contents that became live since the mark, which are at heads."""
@@ -65,9 +65,9 @@ class LiveReader:
         if not self._unsettled(live, problems):
             return
         # One look names them all, so that nobody repairs a catalog file by file.
-        rows = self.lake.read(live.manifest_items(LIVE), find_bad_manifests, NAMED_SCHEMA)
+        rows = self.table_reader.read(live.manifest_items(LIVE), find_bad_manifests, NAMED_SCHEMA)
         bad = {r["source"]: Unreadable(r["value"], r["kind"] == MISSING) for r in rows}
-        found = [*problems, *name_owners(self.lake, live, bad)]
+        found = [*problems, *name_owners(self.table_reader, live, bad)]
         refuse_unreadable(self._unsettled(live, found), self.command, undone)
 
     def _unsettled(self, live: LiveFiles, problems: Sequence[Problem]) -> list[Problem]:
@@ -123,7 +123,7 @@ class LiveCatalog:
     def refuse_bad_manifests(self, bad: Mapping[str, Unreadable], undone: str) -> None:
         """End the run where manifests can't be read that must be."""
         live, reader = self.folders.live, self.reader
-        reader.refuse_problems(live, name_owners(reader.lake, live, bad), undone)
+        reader.refuse_problems(live, name_owners(reader.table_reader, live, bad), undone)
 
 
 def read_live_catalog(
@@ -146,7 +146,9 @@ def read_live_catalog(
     collected = None
     if facts is not None and facts.dropped_grace is not None:
         old_until = live_set.created - facts.dropped_grace
-        collected = find_collected_places(reader.lake, reader.collected, folders, kept, old_until)
+        collected = find_collected_places(
+            reader.table_reader, reader.collected, folders, kept, old_until
+        )
         kept = tuple(t for t in kept if t.content_id in collected.kept_tables)
         folders = replace(
             folders,
@@ -158,7 +160,7 @@ def read_live_catalog(
         # What can't be read of a dropped table was purged with it: nothing is known, and its folder is protected all the same.
         overlaps = folders.overlaps_a_base
         dropped = read_live_files(
-            reader.lake, states_of(kept), all_snapshots=True, is_of_interest=overlaps
+            reader.table_reader, states_of(kept), all_snapshots=True, is_of_interest=overlaps
         )
         folders = replace(folders, dropped=dropped)
     return LiveCatalog(states, folders, reader, collected)

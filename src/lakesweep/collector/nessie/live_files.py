@@ -95,7 +95,7 @@ class LiveFiles:
 
 
 def read_live_files(
-    lake: TableReader,
+    table_reader: TableReader,
     states: Iterable[DistinctContent],
     *,
     all_snapshots: bool,
@@ -109,15 +109,15 @@ def read_live_files(
     """
     live = LiveFiles()
     items = _items(states, live, all_snapshots, name_logs)
-    with lake.phases.phase("metadata") as step:
-        _take_metadata(live, lake.read(items, read_metadata, NAMED_SCHEMA))
+    with table_reader.phases.phase("metadata") as step:
+        _take_metadata(live, table_reader.read(items, read_metadata, NAMED_SCHEMA))
         step.items = len(items)
         step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
     if is_of_interest is not None:
         live.forget_bases(is_of_interest)
-    with lake.phases.phase("manifest lists") as step:
+    with table_reader.phases.phase("manifest lists") as step:
         lists = [(path, live.totals.get(path)) for path in sorted(live.lists)]
-        for row in lake.read(lists, read_manifest_lists, NAMED_SCHEMA):
+        for row in table_reader.read(lists, read_manifest_lists, NAMED_SCHEMA):
             path, value = row["source"], row["value"]
             if row["kind"] in (named.PROBLEM, named.MISSING):
                 why = Unreadable(value, row["kind"] == named.MISSING)
@@ -138,13 +138,15 @@ def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
     ]
 
 
-def name_owners(lake: TableReader, live: LiveFiles, bad: Mapping[str, Unreadable]) -> list[Problem]:
+def name_owners(
+    table_reader: TableReader, live: LiveFiles, bad: Mapping[str, Unreadable]
+) -> list[Problem]:
     """Problems of manifests (path → why), with the contents that need them."""
     if not bad:
         return []
     sources: dict[str, set[str]] = {path: set(live.embedded.get(path, ())) for path in bad}
     work = partial(find_lists_naming, frozenset(bad))
-    for row in lake.read(sorted(live.lists), work, NAMED_SCHEMA):
+    for row in table_reader.read(sorted(live.lists), work, NAMED_SCHEMA):
         sources[row["value"]] |= live.lists[row["source"]]
     return [live.problem(path, named.MANIFEST, why, sources[path]) for path, why in bad.items()]
 

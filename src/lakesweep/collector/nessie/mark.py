@@ -48,11 +48,11 @@ class MarkedLiveSet(MarkedCatalog):
 
     def search(self) -> FilesFound:
         """What is live was read before; files that came since then are younger than the mark, and so kept."""
-        lake, folder, listing = self.live.reader.lake, self.folder, self._list()
+        table_reader, folder, listing = self.live.reader.table_reader, self.folder, self._list()
         tables = tables_of(listing)
-        with lake.phases.phase("judge") as step:
+        with table_reader.phases.phase("judge") as step:
             judged = judge_files(
-                lake,
+                table_reader,
                 self.live.references(),
                 listed_parts(listing.parts),
                 self.live.folders.protection(tables),
@@ -77,16 +77,16 @@ class MarkedLiveSet(MarkedCatalog):
         return Settled(found.garbage)
 
     def _list(self) -> Listing:
-        lake = self.live.reader.lake
-        with lake.phases.phase("list") as step:
+        table_reader = self.live.reader.table_reader
+        with table_reader.phases.phase("list") as step:
             roots = outermost(base.location for base in self.live.folders.bases)
             found = list_objects(
-                lake.engine,
+                table_reader.engine,
                 self.target,
                 self.folder.listing,
-                ListedFolders(lake.stores),
-                cut(lake.stores, roots, lake.engine.slots),
-                most_tasks=lake.most_tasks,
+                ListedFolders(table_reader.stores),
+                cut(table_reader.stores, roots, table_reader.engine.slots),
+                most_tasks=table_reader.most_tasks,
             )
             step.handled(found.listed)
             step.said = f"{found.listed} in {len(roots)} folders"

@@ -84,15 +84,15 @@ class MetadataItem:
     name_log: bool = False  # name all earlier metadata files, and not just those in other folders
 
 
-def read_metadata(lake: TableStores, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
+def read_metadata(stores: TableStores, items: Iterator[MetadataItem]) -> Iterator[pa.RecordBatch]:
     """Work function: base location, manifest lists, embedded manifests and statistics files of each item."""
-    return in_batches(_metadata_rows(lake, items))
+    return in_batches(_metadata_rows(stores, items))
 
 
-def _metadata_rows(lake: TableStores, items: Iterator[MetadataItem]) -> Iterator[Named]:
+def _metadata_rows(stores: TableStores, items: Iterator[MetadataItem]) -> Iterator[Named]:
     wanted = {item.location: item for item in items}
-    counted = _LiveEntries(lake)
-    for location, data in lake.read_many(wanted):
+    counted = _LiveEntries(stores)
+    for location, data in stores.read_many(wanted):
         if isinstance(data, Unreadable):
             yield Named.unreadable(location, data)
             continue
@@ -132,20 +132,20 @@ def _named_in(
 
 
 def read_manifest_lists(
-    lake: TableStores, items: Iterator[tuple[str, int | None]]
+    stores: TableStores, items: Iterator[tuple[str, int | None]]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: each manifest that one of these lists names, with what is promised of it.
 
     An item is a list's path, and the files that its snapshot's summary promises.
     """
-    return in_batches(_manifest_list_rows(lake, dict(items)))
+    return in_batches(_manifest_list_rows(stores, dict(items)))
 
 
 def read_whole_lists(
-    lake: TableStores, totals: Mapping[str, int | None]
+    stores: TableStores, totals: Mapping[str, int | None]
 ) -> Iterator[tuple[str, ManifestList | Unreadable]]:
     """Manifest lists by path; `Unreadable`, too, where one names fewer files than its snapshot's summary promises."""
-    counted = _LiveEntries(lake)
+    counted = _LiveEntries(stores)
 
     def whole_list(data: bytes, path: str) -> ManifestList:
         listed, total = read_manifest_list(data, path), totals[path]
@@ -153,12 +153,12 @@ def read_whole_lists(
             counted.refuse_fewer(listed.paths, total, "it")
         return listed
 
-    return lake.parse_many(totals, whole_list)
+    return stores.parse_many(totals, whole_list)
 
 
-def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:
+def _manifest_list_rows(stores: TableStores, totals: dict[str, int | None]) -> Iterator[Named]:
     seen: dict[str, Promised] = {}
-    for path, listed in read_whole_lists(lake, totals):
+    for path, listed in read_whole_lists(stores, totals):
         if isinstance(listed, Unreadable):
             yield Named.unreadable(path, listed)
             continue
@@ -170,12 +170,12 @@ def _manifest_list_rows(lake: TableStores, totals: dict[str, int | None]) -> Ite
 
 
 def find_lists_naming(
-    manifests: frozenset[str], lake: TableStores, paths: Iterator[str]
+    manifests: frozenset[str], stores: TableStores, paths: Iterator[str]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these lists name which of the manifests; asked only to say whose a bad manifest is."""
     return in_batches(
         Named(path, MANIFEST, manifest)
-        for path, listed in lake.parse_many(paths, read_manifest_list)
+        for path, listed in stores.parse_many(paths, read_manifest_list)
         if not isinstance(listed, Unreadable)
         for manifest in manifests.intersection(listed.paths)
     )
@@ -188,8 +188,8 @@ class _LiveEntries:
     list, so the manifests themselves decide whether the list was cut short.
     """
 
-    def __init__(self, lake: TableStores) -> None:
-        self._lake = lake
+    def __init__(self, stores: TableStores) -> None:
+        self._stores = stores
         self._counts: dict[str, int | None] = {}  # None: can't be read, and is a problem by itself
 
     def refuse_fewer(self, manifests: Sequence[str], total: int | None, what: str) -> None:
@@ -197,7 +197,7 @@ class _LiveEntries:
         if total is None:
             return
         new = dict.fromkeys(path for path in manifests if path not in self._counts)
-        for path, read in self._lake.parse_many(new, partial(read_manifest, promised=Promised())):
+        for path, read in self._stores.parse_many(new, partial(read_manifest, promised=Promised())):
             self._counts[path] = None if isinstance(read, Unreadable) else len(read.files)
         counts = [self._counts[path] for path in manifests]
         found = sum(count for count in counts if count is not None)

@@ -72,7 +72,7 @@ class LiveSetRun:
     def clock_readings(self, found: LiveCatalog, our_time: datetime) -> Iterator[ClockReading]:
         """Nessie's clock beside our own store's, which says `our_time` now, and beside each that tables lie in."""
         containers = {replace(base.location, key="") for base in found.folders.bases}
-        stores = (self.reader.lake.stores.open(one) for one in sorted(containers, key=str))
+        stores = (self.reader.table_reader.stores.open(one) for one in sorted(containers, key=str))
         for time in chain([our_time], map(store_time, stores)):
             if time is not None:
                 server_time = self.client.server_time() if self.client is not None else None
@@ -105,7 +105,7 @@ def open_live_set(
         notes = assert_same_catalog(client, context.live_sets, live_set, facts, is_moved=is_moved)
     context.phases.saved_record = None  # of an earlier run in this process
     reader = LiveReader(
-        replace(context, files_in_flight=request.files_in_flight).lake,
+        replace(context, files_in_flight=request.files_in_flight).table_reader,
         context.record_of_collected,
         f"lakesweep nessie {command} --live-set-id {live_set.id}",
         request.give_up,

@@ -86,7 +86,7 @@ ReferenceItem = ManifestItem | NamedFiles | GoneFiles
 
 
 def read_references(
-    lake: TableStores, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
+    stores: TableStores, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
 
@@ -114,14 +114,14 @@ def read_references(
                 yield from emit.kept(item, known)
             else:
                 manifests.setdefault(item.path, []).append(item)
-    for path, data in lake.read_many(manifests):
+    for path, data in stores.read_many(manifests):
         for item in manifests[path]:
             yield from emit.manifest(item, data)
     yield from emit.rest()
 
 
 def find_bad_manifests(
-    lake: TableStores, items: Iterator[ManifestItem]
+    stores: TableStores, items: Iterator[ManifestItem]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which of these manifests can't be read, and why."""
     promised = {item.path: item.promised for item in items}
@@ -130,7 +130,7 @@ def find_bad_manifests(
         # Reading is not all: a file name may mean any place.
         return hash_files(read_manifest(data, path, promised[path]).files)
 
-    found = lake.parse_many(promised, hashed)
+    found = stores.parse_many(promised, hashed)
     return in_batches(Named.unreadable(p, bad) for p, bad in found if isinstance(bad, Unreadable))
 
 

@@ -62,7 +62,7 @@ class SweptLiveSet(SweptCatalog):
     }
 
     def __post_init__(self) -> None:
-        self._resources, self._lake = self.opened.resources, self.opened.reader.lake
+        self._resources, self._table_reader = self.opened.resources, self.opened.reader.table_reader
         self._request = self.opened.request
         self._catalog = self.opened.catalog_now(self.found)
         self._protection = FolderIndex()
@@ -126,7 +126,7 @@ class SweptLiveSet(SweptCatalog):
             folder = self.files
             judge = file_judge(self._resources.target, folder.verdicts, self.cutoff)
             judged = judge_files(
-                self._lake,
+                self._table_reader,
                 references,
                 planned_parts(parts),
                 protection,
@@ -147,7 +147,9 @@ class SweptLiveSet(SweptCatalog):
 
     def deleter(self) -> FileDeletion:
         """Deletes files that no folder protects."""
-        return FileDeletion(self._lake.stores, self._protection, self.opened.reader.collected)
+        return FileDeletion(
+            self._table_reader.stores, self._protection, self.opened.reader.collected
+        )
 
     def stopped(self, reason: str, progress: SweepProgress) -> str:
         """The message about a sweep that stopped half-way."""

@@ -70,7 +70,13 @@ def judge(
     protection = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
     files = file_judge(context.resources.target, "verdicts/", CUTOFF)
     return judge_files(
-        context.lake, references, listed_parts(parts), protection, files, "manifests/", canaries
+        context.table_reader,
+        references,
+        listed_parts(parts),
+        protection,
+        files,
+        "manifests/",
+        canaries,
     )
 
 

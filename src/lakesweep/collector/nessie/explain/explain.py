@@ -99,7 +99,7 @@ class _Explaining:
         sweeping: ExpireRequest,
     ) -> None:
         self._context, self._client = context, client
-        self._lake = context.lake
+        self._table_reader = context.table_reader
         self._marking, self._sweeping = marking, sweeping
         self._now = marking.reference_time
         self._moments: dict[tuple[datetime, bool], _Moment] = {}
@@ -114,7 +114,7 @@ class _Explaining:
 
     def explain(self, uris: Sequence[str]) -> FileExplanations:
         now = self._moment(self._now)
-        places = [locate(self._lake.stores, uri) for uri in uris]
+        places = [locate(self._table_reader.stores, uri) for uri in uris]
         held = self._holders(now, [p.listed for p in places])
         gone = [place.listed for place in places if place.info is None]
         store, record = self._context.resources.store, self._context.record_of_collected
@@ -279,7 +279,7 @@ class _Explaining:
             live_sets.finish_identify(live_set_id, at, facts)
             live_set = live_sets.get(live_set_id)
             reader = LiveReader(
-                self._lake,
+                self._table_reader,
                 self._context.record_of_collected,
                 "lakesweep nessie explain",
                 self._sweeping.give_up,
@@ -295,7 +295,7 @@ class _Explaining:
         """Live states that lead to files; refuses where a sweep would, for a manifest that can't be read."""
         catalog = moment.catalog
         found = find_holders(
-            self._lake,
+            self._table_reader,
             catalog.folders.live,
             catalog.states,
             uris,
@@ -327,12 +327,12 @@ class _Explaining:
             return place.protection
         assert place.info is not None
         bases = [base.location for base in folders.bases]
-        seen = tables_around(self._lake.stores, place, bases)
+        seen = tables_around(self._table_reader.stores, place, bases)
         words = folders.protection(seen).words_for(
             pa.array([place.listed], pa.string()),
             pa.array([place.info.last_modified], pa.timestamp("us", tz="UTC")),
         )
-        if is_named(self._lake, folders.dropped, place.hash):
+        if is_named(self._table_reader, folders.dropped, place.hash):
             return DROPPED_TABLE
         return str(words[0].as_py()) if place.is_sound else NOT_UNDERSTOOD
 

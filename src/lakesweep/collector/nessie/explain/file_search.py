@@ -51,7 +51,7 @@ class FileHolders:
 
 
 def find_holders(
-    lake: TableReader,
+    table_reader: TableReader,
     live: LiveFiles,
     states: Iterable[DistinctContent],
     uris: Sequence[str],
@@ -61,10 +61,10 @@ def find_holders(
     """Look for files among all that live contents name, in every manifest of theirs."""
     wanted, _ = hash_listed_files(pa.array(uris, pa.string()))
     wanted = np.unique(wanted)
-    in_manifests, unreadable = _in_manifests(lake, live.manifest_items(LIVE), wanted)
+    in_manifests, unreadable = _in_manifests(table_reader, live.manifest_items(LIVE), wanted)
     direct = _Direct(live, wanted)
     manifests = frozenset(in_manifests) | frozenset(direct.manifests)
-    lists = _lists_naming(lake, live, manifests)
+    lists = _lists_naming(table_reader, live, manifests)
     sources = {source for path in {*lists, *direct.lists} for source in live.lists[path]}
     sources |= {source for path in manifests for source in live.embedded.get(path, ())}
     sources |= set(direct.metadata)
@@ -74,7 +74,7 @@ def find_holders(
     for state in states:
         if state.metadata_location not in sources:
             continue
-        names = _named_by(lake, state, all_snapshots=all_snapshots)
+        names = _named_by(table_reader, state, all_snapshots=all_snapshots)
         roles: dict[Hash, str] = {}
         for path in {*names.manifests, *(m for one in names.lists for m in lists.get(one, ()))}:
             roles |= in_manifests.get(path, {})
@@ -90,7 +90,7 @@ def find_holders(
     return FileHolders(of_hash, unreadable)
 
 
-def is_named(lake: TableReader, live: LiveFiles, file: Hash) -> bool:
+def is_named(table_reader: TableReader, live: LiveFiles, file: Hash) -> bool:
     """Whether some contents, of dropped tables for example, name a file in any way.
 
     Raises:
@@ -100,7 +100,7 @@ def is_named(lake: TableReader, live: LiveFiles, file: Hash) -> bool:
     direct = _Direct(live, wanted)
     if direct.metadata or direct.lists or direct.manifests or direct.statistics:
         return True
-    found, unreadable = _in_manifests(lake, live.manifest_items(LIVE), wanted)
+    found, unreadable = _in_manifests(table_reader, live.manifest_items(LIVE), wanted)
     # A missing one of a dropped table was collected or purged: what is left of it is known by name.
     bad = next((path for path, why in unreadable.items() if not why.is_missing), None)
     if bad is not None:
@@ -113,7 +113,7 @@ def is_named(lake: TableReader, live: LiveFiles, file: Hash) -> bool:
 
 
 def find_in_manifests(
-    wanted: Hashes, lake: TableStores, items: Iterator[ManifestItem]
+    wanted: Hashes, stores: TableStores, items: Iterator[ManifestItem]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: which manifests hold which of these files, and which manifests can't be read."""
     promised = {item.path: item.promised for item in items}
@@ -124,7 +124,7 @@ def find_in_manifests(
         return np.unique(hashes[is_in(hashes, wanted)]), DELETE if is_deletes else DATA
 
     rows: list[tuple[str, str, str, str, bool]] = []
-    for path, found in lake.parse_many(promised, held):
+    for path, found in stores.parse_many(promised, held):
         if isinstance(found, Unreadable):
             rows.append((path, "", "", found.why, found.is_missing))
         else:
@@ -135,11 +135,11 @@ def find_in_manifests(
 
 
 def _in_manifests(
-    lake: TableReader, items: Sequence[ManifestItem], wanted: Hashes
+    table_reader: TableReader, items: Sequence[ManifestItem], wanted: Hashes
 ) -> tuple[dict[str, dict[Hash, str]], dict[str, Unreadable]]:
     found: dict[str, dict[Hash, str]] = {}
     unreadable: dict[str, Unreadable] = {}
-    for row in lake.read(items, partial(find_in_manifests, wanted), FOUND_SCHEMA):
+    for row in table_reader.read(items, partial(find_in_manifests, wanted), FOUND_SCHEMA):
         if row["problem"]:
             unreadable[row["manifest"]] = Unreadable(row["problem"], row["is_missing"])
         else:
@@ -168,12 +168,12 @@ def _among(paths: Iterable[str], wanted: Hashes) -> dict[str, list[Hash]]:
 
 
 def _lists_naming(
-    lake: TableReader, live: LiveFiles, manifests: frozenset[str]
+    table_reader: TableReader, live: LiveFiles, manifests: frozenset[str]
 ) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     if manifests:
         work = partial(find_lists_naming, manifests)
-        for row in lake.read(sorted(live.lists), work, named.NAMED_SCHEMA):
+        for row in table_reader.read(sorted(live.lists), work, named.NAMED_SCHEMA):
             found.setdefault(row["source"], set()).add(row["value"])
     return found
 
@@ -185,13 +185,13 @@ class _Named:
     statistics: set[str]
 
 
-def _named_by(lake: TableReader, state: DistinctContent, *, all_snapshots: bool) -> _Named:
+def _named_by(table_reader: TableReader, state: DistinctContent, *, all_snapshots: bool) -> _Named:
     """What one state of a table names, and no other state of the same metadata file."""
     item = MetadataItem(
         state.metadata_location, state.content_type, (state.snapshot_id,), all_snapshots
     )
     names: dict[str, set[str]] = {}
-    for batch in read_metadata(lake.stores, iter([item])):
+    for batch in read_metadata(table_reader.stores, iter([item])):
         for row in batch.to_pylist():
             if row["kind"] in (named.PROBLEM, named.MISSING):
                 raise UnsafeToSweepError(

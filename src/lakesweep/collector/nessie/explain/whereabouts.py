@@ -38,7 +38,7 @@ class Whereabouts:
     protection: str = ""  # why it is no candidate by its name alone
 
 
-def locate(lake: TableStores, uri: str) -> Whereabouts:
+def locate(stores: TableStores, uri: str) -> Whereabouts:
     """Find a file in its store.
 
     Raises:
@@ -52,7 +52,7 @@ def locate(lake: TableStores, uri: str) -> Whereabouts:
     listed = f"{folder.uri}/{name}"
     hashes, sound = hash_listed_files(pa.array([listed], pa.string()))
     is_odd = is_odd_key(f"{folder.key}/{name}")
-    info = None if is_odd else lake.open(folder).find(name)
+    info = None if is_odd else stores.open(folder).find(name)
     protection = _ODD_NAME if is_odd else ""
     if folder.kind == "local" and _CHECKSUM_NAME.fullmatch(name):
         protection = _CHECKSUM
@@ -60,12 +60,12 @@ def locate(lake: TableStores, uri: str) -> Whereabouts:
 
 
 def tables_around(
-    lake: TableStores, place: Whereabouts, bases: Sequence[Location]
+    stores: TableStores, place: Whereabouts, bases: Sequence[Location]
 ) -> set[FoundTable]:
     """Folders around a file, within the base locations, that look like a table's: what a whole listing would tell of them."""
     found: set[FoundTable] = set()
     for folder in _folders_around(place.folder, bases):
-        found |= find_tables(pa.array(list(_names_in(lake, folder)), pa.string()))
+        found |= find_tables(pa.array(list(_names_in(stores, folder)), pa.string()))
     return found
 
 
@@ -79,9 +79,9 @@ def _folders_around(folder: Location, bases: Sequence[Location]) -> Iterator[Loc
         at = replace(at, key=at.key.rpartition("/")[0])
 
 
-def _names_in(lake: TableStores, folder: Location) -> Iterator[str]:
+def _names_in(stores: TableStores, folder: Location) -> Iterator[str]:
     """Files by which a table's folder is known: beside the data, in `metadata/`, or in a folder of a format's own."""
-    store = lake.open(folder)
+    store = stores.open(folder)
     for inner in ("", "metadata/"):
         for key in store.list_folder(inner).objects.column("key").to_pylist():
             yield f"{folder.uri}/{key}"

@@ -82,7 +82,7 @@ class KeptFiles:
 
 
 def read_kept_files(
-    lake: TableReader,
+    table_reader: TableReader,
     states: Mapping[DistinctContent, int],
     *,
     all_snapshots: bool = False,
@@ -101,7 +101,7 @@ def read_kept_files(
         found.owners.setdefault(location, set()).add(state.content_id)
         _add(found.sources, location, bits)
         _add(wanted.setdefault(location, {}), state.snapshot_id, bits)
-    with lake.phases.phase("metadata") as step:
+    with table_reader.phases.phase("metadata") as step:
         # A row tells its metadata file and not the snapshot, so each reading asks for one snapshot of a file.
         for number in range(max(map(len, wanted.values()), default=0)):
             bits_of = {at: list(s.items())[number] for at, s in wanted.items() if len(s) > number}
@@ -109,13 +109,13 @@ def read_kept_files(
                 MetadataItem(location, kinds[location], (snapshot,), all_snapshots=all_snapshots)
                 for location, (snapshot, _) in sorted(bits_of.items())
             ]
-            rows = lake.read(items, read_metadata, NAMED_SCHEMA)
+            rows = table_reader.read(items, read_metadata, NAMED_SCHEMA)
             _take_metadata(found, rows, {at: bits for at, (_, bits) in bits_of.items()}, interest)
         step.items = len(wanted)
         step.said = f"{len(wanted)} metadata files, {len(found.bases)} base locations"
-    with lake.phases.phase("manifest lists") as step:
+    with table_reader.phases.phase("manifest lists") as step:
         lists = [(path, bits, found.totals.get(path)) for path, bits in sorted(found.lists.items())]
-        for row in lake.read(lists, name_manifests, NAMED_SCHEMA):
+        for row in table_reader.read(lists, name_manifests, NAMED_SCHEMA):
             bits = found.lists[row["source"]]
             if row["kind"] == named.MANIFEST:
                 _add(found.manifests, row["value"], bits)

@@ -123,7 +123,7 @@ class _WhatIf:
 
     def __init__(self, context: NessieContext, request: CutoffsRequest, kept: KeptContents) -> None:
         self._context = context
-        self._lake: TableReader = context.lake
+        self._table_reader: TableReader = context.table_reader
         self._request = request
         self._kept = kept
         self._every = (1 << len(kept.days)) - 1
@@ -131,15 +131,15 @@ class _WhatIf:
         self.bases: set[BaseFolder] = set()
 
     def answer(self, name: str, started_at: datetime, cutoff: datetime) -> WhatIf:
-        lake, kept = self._lake, self._kept
+        table_reader, kept = self._table_reader, self._kept
         states = {
             state: bits | (AT_HEAD if state.metadata_location in kept.at_heads else 0)
             for state, bits in kept.states.items()
         }
-        live = read_kept_files(lake, states, all_snapshots=self._request.keep_all_snapshots)
+        live = read_kept_files(table_reader, states, all_snapshots=self._request.keep_all_snapshots)
         folders = self._folders(live)
         dropped = read_kept_files(
-            lake, kept.last, all_snapshots=True, interest=partial(_overlapping, folders)
+            table_reader, kept.last, all_snapshots=True, interest=partial(_overlapping, folders)
         )
         folders = [
             replace(of_days, dropped=dropped.with_bit(1 << number))
@@ -148,7 +148,7 @@ class _WhatIf:
         self._note_unreadable(live.unreadable)
         bases = self.bases = {base for of_days in folders for base in of_days.bases}
         tables = _tables(live, kept, bases)
-        with lake.phases.phase("judge") as step:
+        with table_reader.phases.phase("judge") as step:
             sums = self._meet(live, dropped, folders, bases, tables, cutoff)
             step.items = sums.listed.objects
             step.said = f"{sums.listed}"
@@ -242,17 +242,17 @@ class _WhatIf:
         judgement: Judgement,
     ) -> tuple[pa.Table, list[TaskPieces[Location]]]:
         """List the base locations once, and bring files and references together."""
-        lake, engine = self._lake, self._lake.engine
-        catalog = ListedFolders(lake.stores)
-        pieces = cut(lake.stores, outermost(base.location for base in bases), engine.slots)
-        tasks = tasks_for(len(pieces), engine.slots, at_most=lake.most_tasks, waves=4)
+        table_reader, engine = self._table_reader, self._table_reader.engine
+        catalog = ListedFolders(table_reader.stores)
+        pieces = cut(table_reader.stores, outermost(base.location for base in bases), engine.slots)
+        tasks = tasks_for(len(pieces), engine.slots, at_most=table_reader.most_tasks, waves=4)
         listed = [TaskPieces(number, tuple(pieces[number::tasks])) for number in range(tasks)]
         entries = sum(_entries(item) for item in references)
         partitions = max(1, math.ceil(entries / _ROWS_PER_PARTITION))
         left = ReferenceSide(
             references,
-            lambda n: partial(read_kept_names, lake.stores, n),
-            lake.most_tasks,
+            lambda n: partial(read_kept_names, table_reader.stores, n),
+            table_reader.most_tasks,
             [_entries(item) for item in references],
             (),
             _COST_OF_A_FILE,
