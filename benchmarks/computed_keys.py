@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
+from numba import njit
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuv"  # of xids; in byte order
 _ALPHABET_BYTES = np.frombuffer(_ALPHABET.encode(), np.uint8)
@@ -80,15 +82,7 @@ class ComputedKeys:
 
     def first_at_or_after(self, key: str, *, is_after: bool) -> int:
         """The index of the first key ≥ `key` (or > `key`)."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            here = self.key(middle)
-            if here < key or (is_after and here == key):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return _first_at_or_after(self, key, is_after)
 
     def alive_from(self, first: int, end: int, limit: int) -> np.ndarray:
         """Up to `limit` indexes of keys still there, from `first` and before `end`."""
@@ -104,9 +98,13 @@ class ComputedKeys:
 
     def page_rows(self, indexes: np.ndarray) -> bytes:
         """The `<Contents>` of up to a thousand keys."""
+        return self.contents(indexes).tobytes()
+
+    def contents(self, indexes: np.ndarray) -> np.ndarray:
+        """The `<Contents>` of up to a thousand keys, a row of bytes for each."""
         rows = self._template[: len(indexes)].copy()
         self.fill_keys(rows[:, len("<Contents><Key>") :], indexes)
-        return rows.tobytes()
+        return rows
 
     def fill_keys(self, rows: np.ndarray, indexes: np.ndarray) -> None:
         """Write what tells keys apart into rows of bytes that begin with some key."""
@@ -188,10 +186,27 @@ def _digits(number: int) -> str:
     return "".join(reversed(letters))
 
 
+@lru_cache(maxsize=1024)
+def _first_at_or_after(keys: ComputedKeys, key: str, is_after: bool) -> int:
+    # Pages of one listing share their prefix.
+    low, high = 0, len(keys)
+    while low < high:
+        middle = (low + high) // 2
+        here = keys.key(middle)
+        if here < key or (is_after and here == key):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _fill_digits(rows: np.ndarray, start: int, numbers: np.ndarray) -> None:
-    for place in range(_DIGITS):
-        shift = 5 * (_DIGITS - 1 - place)
-        rows[:, start + place] = _ALPHABET_BYTES[(numbers >> shift) & 31]
+    for row in range(len(numbers)):
+        number = numbers[row]
+        for place in range(start + _DIGITS - 1, start - 1, -1):
+            rows[row, place] = _ALPHABET_BYTES[number & 31]
+            number >>= 5
 
 
 def _read_digits(text: np.ndarray, start: int) -> np.ndarray:

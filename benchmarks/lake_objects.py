@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from hashlib import md5
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from computed_keys import ComputedKeys
 
@@ -102,13 +104,13 @@ class LakeObjects(ComputedKeys):
 
     def ranks(self, indexes: Indexes) -> Indexes:
         """Ranks of the objects at places in the order of keys."""
-        old = (indexes - self.new) * pow(_SPREAD, -1, self.count) % self.count
+        old = (indexes - self.new) * _inverse_of_spread(self.count) % self.count
         return np.where(indexes < self.new, self.count + indexes, old)
 
     @property
     def head_slots(self) -> int:
         """How many ranges it takes to hold what heads read."""
-        return int(SHARES["head"] * self.count) // ENTRIES_PER_RANGE
+        return _head_slots_of(self.count)
 
     def role(self, name: str) -> Indexes:
         """The ranks of one role."""
@@ -120,16 +122,7 @@ class LakeObjects(ComputedKeys):
         return next(name for name, (first, end) in self._bounds().items() if first <= rank < end)
 
     def _bounds(self) -> dict[str, tuple[int, int]]:
-        bounds, at = {}, self.count
-        for name, share in NEW_SHARES.items():
-            bounds[name] = (at, at + round(share * self.new))
-            at = bounds[name][1]
-        at = self.count
-        for name, share in reversed(list(SHARES.items())[2:]):
-            bounds[name] = (at - round(share * self.count), at)
-            at = bounds[name][0]
-        head = self.head_slots * ENTRIES_PER_RANGE
-        return bounds | {"head": (0, head), "superseded": (head, at)}
+        return _bounds_of(self.count, self.new)
 
     # -- what an object is
 
@@ -191,20 +184,17 @@ class LakeObjects(ComputedKeys):
         """Addresses of many objects, a row of bytes for each."""
         return self.key_rows(self.indexes(ranks))[:, len(ROOT) :]
 
-    def page_rows(self, indexes: Indexes) -> bytes:
-        """The `<Contents>` of up to a thousand keys."""
-        plain = ComputedKeys.page_rows(self, indexes)
+    def contents(self, indexes: Indexes) -> Bytes:
+        """The `<Contents>` of up to a thousand keys, a row of bytes for each."""
+        rows = ComputedKeys.contents(self, indexes)
         if not len(indexes):
-            return plain
-        rows = np.frombuffer(plain, np.uint8).reshape(len(indexes), -1).copy()
-        ranks = self.ranks(indexes)
-        at, sizes = plain.index(b"<Size>") + len(b"<Size>"), self.sizes(ranks)
-        for place in range(9):
-            rows[:, at + place] = ord("0") + (sizes // 10 ** (8 - place)) % 10
-        at = plain.index(b"<LastModified>") + len(b"<LastModified>")
+            return rows
+        ranks, first = self.ranks(indexes), bytes(rows[0])
+        _fill_decimals(rows, first.index(b"<Size>") + len(b"<Size>"), self.sizes(ranks))
+        at = first.index(b"<LastModified>") + len(b"<LastModified>")
         young = np.frombuffer(_iso(self._young_time).encode(), np.uint8)
         rows[self.is_young(ranks), at : at + len(young)] = young
-        return rows.tobytes()
+        return rows
 
     def size(self, index: int) -> int:
         return int(self.sizes(self.ranks(np.array([index])))[0])
@@ -260,6 +250,40 @@ class FlatObjects(LakeObjects):
     def indexes_in(self, rows: Bytes) -> Indexes:
         digits = _HEX_VALUES[rows[:, len(ROOT) : len(ROOT) + 8]]
         return -(-(digits << _SHIFTS).sum(axis=1) * len(self) >> 32)
+
+
+@cache
+def _inverse_of_spread(count: int) -> int:
+    return pow(_SPREAD, -1, count)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _fill_decimals(rows: Bytes, start: int, numbers: Indexes) -> None:
+    """Write numbers of nine digits into their rows."""
+    for row in range(len(numbers)):
+        number = numbers[row]
+        for place in range(start + 8, start - 1, -1):
+            rows[row, place] = 48 + number % 10
+            number //= 10
+
+
+def _head_slots_of(count: int) -> int:
+    return int(SHARES["head"] * count) // ENTRIES_PER_RANGE
+
+
+@cache
+def _bounds_of(count: int, new: int) -> dict[str, tuple[int, int]]:
+    """The ranks of every role, of so many objects and so many that come with the second state."""
+    bounds, at = {}, count
+    for name, share in NEW_SHARES.items():
+        bounds[name] = (at, at + round(share * new))
+        at = bounds[name][1]
+    at = count
+    for name, share in reversed(list(SHARES.items())[2:]):
+        bounds[name] = (at - round(share * count), at)
+        at = bounds[name][0]
+    head = _head_slots_of(count) * ENTRIES_PER_RANGE
+    return bounds | {"head": (0, head), "superseded": (head, at)}
 
 
 def _bytes(rank: int, size: int) -> bytes:

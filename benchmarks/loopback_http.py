@@ -7,7 +7,6 @@ could have answered.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,26 +63,18 @@ class Trouble:
         return status
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Load:
-    """How busy a server was: its own CPU, between its first request and its last."""
+    """How busy a server was between two looks at it: the CPU of its thread, all that it did included."""
 
-    requests: int = 0
-    cpu_seconds: float = 0.0
-    first_at: float = 0.0
-    last_at: float = 0.0
-
-    def add(self, requests: int, cpu_seconds: float) -> None:
-        """Note what one piece of work took."""
-        self.last_at = time.perf_counter()
-        self.first_at = self.first_at or self.last_at
-        self.requests += requests
-        self.cpu_seconds += cpu_seconds
+    requests: int
+    cpu_seconds: float
+    seconds: float
 
     @property
     def busy_share(self) -> float:
         """The share of the time in which the server had something to do; 1 would mean that clients waited for it."""
-        return self.cpu_seconds / max(self.last_at - self.first_at, 1e-9)
+        return self.cpu_seconds / max(self.seconds, 1e-9)
 
     @property
     def ceiling(self) -> float:
@@ -105,12 +96,10 @@ class Connection(asyncio.Protocol):
         answer: Callable[[Request], Response],
         connections: set[Any],
         latency_seconds: float,
-        load: Load,
     ) -> None:
         self._answer = answer
         self._connections = connections
         self._latency_seconds = latency_seconds
-        self._load = load
         self._buffer = bytearray()
         self._head: tuple[str, dict[str, str], int] | None = None
         self._transport: Any = None
@@ -123,17 +112,13 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self._transport)
 
     def data_received(self, data: bytes) -> None:
-        began = time.thread_time()
         self._buffer += data
-        requests = 0
         while (request := self._request()) is not None:
-            requests += 1
             if self._latency_seconds:
                 loop = asyncio.get_running_loop()
-                loop.call_later(self._latency_seconds, self._reply_late, request)
+                loop.call_later(self._latency_seconds, self._reply, request)
             else:
                 self._reply(request)
-        self._load.add(requests, time.thread_time() - began)
 
     def _request(self) -> Request | None:
         """The next whole request in the buffer."""
@@ -157,13 +142,8 @@ class Connection(asyncio.Protocol):
         method, target, _ = line.split(" ")
         path, _, query = target.partition("?")
         bucket, _, key = path.lstrip("/").partition("/")
-        pairs = dict(parse_qsl(query, keep_blank_values=True))
+        pairs = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         return Request(method, unquote(bucket), unquote(key), pairs, headers, body)
-
-    def _reply_late(self, request: Request) -> None:
-        began = time.thread_time()
-        self._reply(request)
-        self._load.add(0, time.thread_time() - began)
 
     def _reply(self, request: Request) -> None:
         response = self._answer(request)
