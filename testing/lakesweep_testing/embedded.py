@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 
-import httpx
-
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.lakefs.explain.explain import ExplainRequest, ExplainSource, explain
@@ -33,6 +31,7 @@ from lakesweep.lake.server import LakeServer
 from lakesweep.lake.values import LakeSettings
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.quick_client import QuickClient
 from lakesweep_testing.user import User
 
 MIN_AGE = timedelta(hours=24, minutes=10)
@@ -87,9 +86,7 @@ class EmbeddedLake:
             LakeServer(self.folder, settings=self._settings, clock=self.clock)
         )
         auth = (self.server.access_key_id, self.server.secret_access_key)
-        self.api = self._stack.enter_context(
-            httpx.Client(base_url=self.server.endpoint, auth=auth, timeout=60)
-        )
+        self.api = self._stack.enter_context(QuickClient(self.server.endpoint, auth, timeout=60))
         self.client = self._stack.enter_context(LakeFSClient(self.server.endpoint, *auth))
         return self
 
