@@ -31,6 +31,7 @@ from lakesweep.formats.entries import AddressType
 from lakesweep.formats.ranges import RangeSums, read_range_addresses
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import Crew, ObjectStore
+from lakesweep.storage.keys import odd_mask
 
 __all__ = ["Contents", "are_true", "reading_seconds", "sum_contents"]
 
@@ -128,16 +129,18 @@ def are_true(
 ) -> bool:
     """Whether the e_tags of a range's entries are sums of their bytes, tried on `most` of the entries at these places.
 
-    Objects that are gone tell nothing. Where all are, nothing is known, which is as good as untrue.
+    Objects that are gone, or can't be read under their names, tell nothing. Where all are such, nothing is known, which is as
+    good as untrue.
     """
-    columns = read_range_addresses(data, expected_count=None)
-    is_relative = columns.column("address_type").to_numpy()[ruled_out] == AddressType.RELATIVE
-    places = ruled_out[is_relative].tolist()
+    tried = read_range_addresses(data, expected_count=None).take(pa.array(ruled_out))
+    names = tried.column("address")
+    is_relative = pc.equal(tried.column("address_type"), int(AddressType.RELATIVE))
+    places = pc.indices_nonzero(pc.and_not(is_relative, odd_mask(names))).to_pylist()
     places = random.sample(places, min(most, len(places)))
-    addresses = [columns.column("address")[place].as_py() for place in places]
+    addresses = [names[place].as_py() for place in places]
     with Crew(_IN_FLIGHT) as crew:
         found = crew.each(partial(_sum_of, store), addresses)
-    said = entries.sums[places].tolist()
+    said = entries.sums[ruled_out][places].tolist()
     told = [sum_ in read.sums for read, sum_ in zip(found, said, strict=True) if read is not None]
     return bool(told) and all(told)
 
