@@ -165,9 +165,16 @@ class Lease:
             # The answer may be all that was lost: a lease that nobody holds must not keep the next run out.
             self._release()
             raise
-        self.store_time = self._time_of(info)
-        self._give_way_if_renewed(held)
-        self._give_way_if_overtaken()
+        try:
+            self.store_time = self._time_of(info)
+            self._give_way_if_renewed(held)
+            self._give_way_if_overtaken()
+            self._remove_older()
+        except (StorageError, UnsafeToSweepError):
+            self._release()
+            raise
+
+    def _remove_older(self) -> None:
         older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
         if older:
             self._store.delete_many(older)

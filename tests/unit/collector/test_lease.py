@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
-from lakesweep.errors import UnsafeToSweepError
+from lakesweep.errors import StorageError, UnsafeToSweepError
 from lakesweep.storage import ObjectInfo, ObjectStore, open_store
 
 
@@ -198,6 +199,33 @@ def test_a_number_that_became_free_again_is_no_lease(
     later.assert_held()
     assert len(list(others.keys(LEASES))) == 1
     later.__exit__()
+
+
+def test_a_lease_that_could_not_be_taken_to_the_end_is_given_back(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that fails right after the lease was made must not keep out the next run of a process that lives on."""
+
+    write, keys = store.write, store.keys
+    failures: list[StorageError] = []
+
+    def write_before_a_failure(key: str, data: bytes, **how: Any) -> ObjectInfo:
+        if how.get("create"):
+            failures.append(StorageError("listing failed"))
+        return write(key, data, **how)
+
+    def failing_once(prefix: str = "") -> Iterator[str]:
+        if failures:
+            raise failures.pop()
+        return keys(prefix)
+
+    monkeypatch.setattr(store, "write", write_before_a_failure)
+    monkeypatch.setattr(store, "keys", failing_once)
+    with pytest.raises(StorageError, match="listing failed"):
+        Lease(store, "repo", "gc").__enter__()
+    monkeypatch.undo()
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
 
 
 def test_unreadable_lease_counts_as_held(store: ObjectStore) -> None:
