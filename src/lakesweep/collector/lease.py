@@ -165,8 +165,16 @@ class Lease:
             # The answer may be all that was lost: a lease that nobody holds must not keep the next run out.
             self._release()
             raise
-        self.store_time = self._time_of(info)
-        self._give_way_if_renewed(held)
+        try:
+            self.store_time = self._time_of(info)
+            self._give_way_if_renewed(held)
+            self._give_way_if_overtaken()
+            self._remove_older()
+        except (StorageError, UnsafeToSweepError):
+            self._release()
+            raise
+
+    def _remove_older(self) -> None:
         older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
         if older:
             self._store.delete_many(older)
@@ -184,6 +192,20 @@ class Lease:
             raise UnsafeToSweepError(
                 f"Another collector, which seemed dead, goes on with {self._repository}: {held.purpose} on {held.host}, "
                 f"process {held.pid}. Nothing was deleted. Wait for it.",
+                kind="lease-held",
+            )
+
+    def _give_way_if_overtaken(self) -> None:
+        """Give the lease back when a higher number is there: ours was taken, given back and removed while we asked for it.
+
+        Whoever removes a number has made a higher one before, so this look finds it.
+        """
+        highest = self._highest()
+        if highest.number > self._number:
+            self._store.delete_many([self._key(self._number)])
+            raise UnsafeToSweepError(
+                f"Another collector took the lease on {self._repository} at this moment: {highest.purpose} on {highest.host}, "
+                f"process {highest.pid}. Nothing was deleted. Run again later.",
                 kind="lease-held",
             )
 

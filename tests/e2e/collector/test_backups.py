@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, PartlySweptError, StorageError
 from lakesweep.storage import StorageOptions
-from lakesweep.storage.memory import MemoryContainer, memory_container
+from lakesweep.storage.memory import MemoryContainer, _Stored, memory_container
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
 from lakesweep_testing.trouble import MeddlingBackend, as_a_real_server
 
@@ -141,6 +142,35 @@ def test_copy_that_is_not_the_original_is_not_deleted_past(scene: Scene, outside
     run_resume(scene.context(), marked.run_id, outside.request)
     assert not scene.left()
     assert spoiled in outside.copies()
+
+
+def encrypted(container: MemoryContainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the etags of a container look like MD5 sums and are none, as with keys of AWS KMS."""
+    store = container.store
+
+    def store_encrypted(key: str, data: bytes) -> _Stored:
+        container.objects[key] = stored = replace(store(key, data), etag=f'"{uuid.uuid4().hex}"')
+        return stored
+
+    monkeypatch.setattr(container, "store", store_encrypted)
+    for key, stored in container.objects.items():
+        container.objects[key] = replace(stored, etag=f'"{uuid.uuid4().hex}"')
+
+
+def test_copies_in_an_encrypted_bucket_are_compared_by_their_bytes(
+    scene: Scene, outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two etags that differ say nothing there, so a backup is verified, deleted past and restored all the same."""
+    encrypted(scene.container, monkeypatch)
+    encrypted(outside.container, monkeypatch)
+    record = run_gc(scene.context(), AGED, outside.request)
+    assert record.status is RunStatus.SWEPT
+    assert not scene.left()
+    assert outside.copies() == set(scene.garbage.values())
+    context = scene.context()
+    restored = run_restore(context, record.mark_id, outside.target(context))
+    assert restored.status is RunStatus.RESTORED
+    assert scene.left() == set(scene.garbage)
 
 
 def test_what_could_not_be_backed_up_is_found_by_the_next_optimized_run(

@@ -170,6 +170,30 @@ def test_a_deleted_object_names_its_run_and_its_copies(
     assert "not in the store" in never.why
 
 
+def test_an_object_that_a_sweep_found_gone_is_not_said_to_be_deleted_by_it(
+    make_scene: MakeScene,
+) -> None:
+    """Who looks for what happened to an object is led to the run that deleted it, or to nobody."""
+    scene = make_scene(each=2)
+    first, second = scene.mark(), scene.mark()
+    lost = scene.garbage["orphan-1"]
+    del scene.container.objects[f"ns/{lost}"]
+    record = run_sweep(scene.context(), first.mark_id, SweepRequest())
+    assert record.objects["already_gone"] == 1
+    scene.lake.clock.advance(timedelta(hours=1))
+    run_sweep(scene.context(), second.mark_id, SweepRequest())
+    ours = one(scene, scene.garbage["orphan-0"])
+    assert ours.deletion is not None
+    assert ours.deletion.run_id == first.run_id
+    others = one(scene, lost)
+    assert others.deletion is None
+    assert others.said is Said.UNKNOWN
+    assert "no run of ours is known to have deleted it" in others.why
+    (note,) = others.notes
+    assert f"run {second.run_id} found it gone" in note
+    assert not ours.notes
+
+
 def test_a_restored_object_is_as_young_as_its_restoration(
     make_scene: MakeScene, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,8 +17,9 @@ from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
+from lakesweep.errors import UnsafeToSweepError
 from lakesweep.storage import StorageOptions
-from lakesweep_testing.scene import AGED, Scene
+from lakesweep_testing.scene import AGED, LEASES, Scene
 from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
@@ -62,6 +64,27 @@ def test_sweep_keeps_what_an_interrupted_restore_brought_back(scene: Scene, afte
     back = killed_restore(scene, swept.mark_id, backup, after=after)
     scene.sweep(earlier.mark_id)
     assert scene.left() == back
+
+
+def test_a_restore_that_lost_its_lease_before_its_promise_brings_nothing_back(
+    scene: Scene,
+) -> None:
+    """A sweep that took the lease over may have read all promises already, and would delete what comes back."""
+    backup = outside()
+    marked = scene.mark()
+    run_backup(scene.context(), marked.mark_id, backup)
+    scene.sweep(marked.mark_id)
+
+    def take_over(operation: str, key: str) -> None:
+        if operation == "write" and key.startswith(EVENTS):
+            lease = {"owner": "o", "host": "h", "pid": 1, "purpose": "sweep", "released": False}
+            scene.put(f"{LEASES}{10**11}.json", json.dumps(lease).encode())
+
+    context = scene.context(wrap=MeddlingBackend.wrap(take_over))
+    with pytest.raises(UnsafeToSweepError) as caught:
+        run_restore(context, marked.mark_id, backup)
+    assert caught.value.kind == "lease-lost"
+    assert not scene.left()
 
 
 def test_resumed_sweep_keeps_what_an_interrupted_restore_brought_back(scene: Scene) -> None:

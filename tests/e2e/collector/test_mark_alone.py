@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.collector.judge import row_format
 from lakesweep.collector.lakefs.between_runs.saved import SavedRun, load_for_sweep
 from lakesweep.collector.lakefs.collect import run_mark
 from lakesweep.collector.lakefs.listing import CANDIDATE_SCHEMA
@@ -19,8 +21,10 @@ from lakesweep.collector.listing import LISTED_SCHEMA
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.cutoff import SAFETY_FULL
+from lakesweep.engine.cells import Hashes
 from lakesweep.engine.tasks import Meet, Scatter
 from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.hashing import hash_addresses
 from lakesweep_testing.cut_lists import cut_out
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.moments import OneMoment
@@ -173,3 +177,21 @@ def test_slice_is_not_settled_while_its_addresses_can_be_linked(make_scene: Make
     settled = load_for_sweep(scene.store, RunId(later.run_id))
     assert isinstance(settled, SavedRun)
     assert settled.last_slice == newest
+
+
+def test_two_objects_of_one_hash_are_two_objects(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Among billions of names two will have one hash, in every run on them: neither may be lost, nor stop the run."""
+    scene = make_scene(each=2)
+    one, other = hash_addresses(
+        pa.array([scene.garbage["orphan-0"], scene.garbage["orphan-1"]])
+    ).tolist()
+
+    def colliding(names: pa.Array | pa.ChunkedArray) -> Hashes:
+        hashes = hash_addresses(names)
+        return np.where(hashes == other, np.uint64(one), hashes)
+
+    monkeypatch.setattr(row_format, "hash_addresses", colliding)
+    record = run_mark(scene.context(), CLEAN)
+    assert scene.marked(record.mark_id) == set(scene.garbage.values())

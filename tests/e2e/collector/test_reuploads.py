@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -161,6 +162,31 @@ def test_a_reupload_with_an_e_tag_of_its_users_making_is_kept(
     scene.lake.clock.advance(timedelta(days=2))
     server = as_a_real_server(Forgetful(scene, {again}))
     run_gc(scene.context(transport=server), UNCOMMITTED, SweepRequest())
+    assert again in scene.present_keys()
+    assert orphan not in scene.present_keys()
+
+
+def test_a_reupload_in_one_part_among_many_whole_ones_is_kept(
+    make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server keeps the e_tag of a multipart upload as if it were an MD5; that entry need not be among those tried."""
+    scene = make_scene()
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    monkeypatch.setattr(reuploads, "_MOST_TRIED", 2)
+    monkeypatch.setattr(content_sums.random, "sample", lambda places, most: places[:most])
+    for number in range(40):
+        scene.upload("main", f"zz/{number:04d}", f"text {number:04d}")
+    whole = hashlib.md5(b"text part", usedforsecurity=False).digest()
+    e_tag = hashlib.md5(whole, usedforsecurity=False).hexdigest()
+    linked(scene, "zz/in-one-part", "text part", e_tag)
+    scene.user.commit("main")
+    again = linked(scene, "zz/in-one-part", "text part", e_tag)
+    orphan = scene.upload("main", "orphan", "text none")
+    scene.user.delete("main", "orphan")
+    scene.user.set_rules(365)
+    scene.lake.clock.advance(timedelta(days=2))
+    server = Forgetful(scene, {again})
+    run_gc(scene.context(transport=as_a_real_server(server)), UNCOMMITTED, SweepRequest())
     assert again in scene.present_keys()
     assert orphan not in scene.present_keys()
 

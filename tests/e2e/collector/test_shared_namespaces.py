@@ -21,7 +21,15 @@ from lakesweep_testing.trouble import MeddlingTransport, Send, edited_answer, ro
 
 MakeScene = Callable[..., Scene]
 # As a neighbour of mem://NAME/ns may lie.
-WHERE = {"equal": "mem://{}/ns", "inside": "mem://{}/ns/data/inner", "around": "mem://{}"}
+WHERE = {
+    "equal": "mem://{}/ns",
+    "inside": "mem://{}/ns/data/inner",
+    "around": "mem://{}",
+    "equal, with two slashes": "mem://{}//ns/",
+    "equal, percent-encoded": "mem://{}/n%73",
+    "inside, over dots": "mem://{}/other/../ns/data/inner",
+    "around, with two slashes": "mem://{}//",
+}
 
 
 def with_repositories(change: Callable[[list[dict[str, object]]], None]) -> MeddlingTransport:

@@ -6,7 +6,9 @@ import json
 import os
 import subprocess
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,8 @@ from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
-from lakesweep.errors import UnsafeToSweepError
-from lakesweep.storage import ObjectStore, open_store
+from lakesweep.errors import StorageError, UnsafeToSweepError
+from lakesweep.storage import ObjectInfo, ObjectStore, open_store
 
 
 @pytest.fixture
@@ -171,6 +173,59 @@ def test_overtaken_collector_stops(store: ObjectStore) -> None:
             first.assert_held()
     # The first one, on leaving, must not have released the second one's lease.
     assert not json.loads(store.read(f"{LEASES}000000000002.json"))["released"]
+
+
+def test_a_number_that_became_free_again_is_no_lease(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a taker's request waits, one collector takes the number it asks for and gives it back, and the next removes it."""
+    with Lease(store, "repo", "gc"):
+        pass
+    others = open_store(store.root)
+    later = Lease(others, "repo", "restore")
+    write = store.write
+
+    def write_late(key: str, data: bytes, **how: Any) -> ObjectInfo:
+        if how.get("create"):
+            with Lease(others, "repo", "prune"):
+                pass
+            later.__enter__()
+        return write(key, data, **how)
+
+    monkeypatch.setattr(store, "write", write_late)
+    with pytest.raises(UnsafeToSweepError, match="restore on") as caught:
+        Lease(store, "repo", "sweep").__enter__()
+    assert caught.value.kind == "lease-held"
+    later.assert_held()
+    assert len(list(others.keys(LEASES))) == 1
+    later.__exit__()
+
+
+def test_a_lease_that_could_not_be_taken_to_the_end_is_given_back(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that fails right after the lease was made must not keep out the next run of a process that lives on."""
+
+    write, keys = store.write, store.keys
+    failures: list[StorageError] = []
+
+    def write_before_a_failure(key: str, data: bytes, **how: Any) -> ObjectInfo:
+        if how.get("create"):
+            failures.append(StorageError("listing failed"))
+        return write(key, data, **how)
+
+    def failing_once(prefix: str = "") -> Iterator[str]:
+        if failures:
+            raise failures.pop()
+        return keys(prefix)
+
+    monkeypatch.setattr(store, "write", write_before_a_failure)
+    monkeypatch.setattr(store, "keys", failing_once)
+    with pytest.raises(StorageError, match="listing failed"):
+        Lease(store, "repo", "gc").__enter__()
+    monkeypatch.undo()
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
 
 
 def test_unreadable_lease_counts_as_held(store: ObjectStore) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from lakesweep.domain.location import Location, StoreKind
 from lakesweep.errors import ConfigError, UnsafeToSweepError
 
-__all__ = ["NORMALISER_VERSION", "AddressNormaliser"]
+__all__ = ["NORMALISER_VERSION", "AddressNormaliser", "may_overlap"]
 
 # Part of the key of whatever is cached from normalised addresses: raise it when an address may come out differently.
 NORMALISER_VERSION = 1
@@ -103,6 +104,17 @@ class AddressNormaliser:
                 kind="address-not-understood",
             ) from failure
         return tuple(found)
+
+
+def may_overlap(uri: str, place: Location, namespace_root: str | None = None) -> bool:
+    """Whether a URI may name a place in, around or on another one, in any way that a server or a store may read it."""
+    other = _fold(place)
+    for spelling in _spellings(uri):
+        with suppress(ConfigError):
+            one = _fold(Location.parse(spelling, namespace_root=namespace_root))
+            if one.contains(other) or other.contains(one):
+                return True
+    return False
 
 
 def _fold(place: Location) -> Location:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -213,12 +214,35 @@ class Judge:
         if not (ordered[1:] == ordered[:-1]).any():
             # What a listing brings, it brings once: no row has to be moved.
             return rows, hashes, rows.slice(0, 0)
-        order = np.lexsort((rows.column("source").to_numpy(), identities))
-        ordered = identities[order]
+        sources = rows.column("source").to_numpy()
+        order = np.lexsort((sources, identities))
+        names = self._numbers_of_names(rows, identities, order)
+        if names.any():
+            order = np.lexsort((sources, names, identities))
+        ordered, names = identities[order], names[order]
         is_first = np.ones(len(ordered), dtype=bool)
-        is_first[1:] = ordered[1:] != ordered[:-1]
+        is_first[1:] = (ordered[1:] != ordered[:-1]) | (names[1:] != names[:-1])
         keep = np.sort(order[is_first])
         return rows.take(pa.array(keep)), hashes[keep], rows.take(pa.array(order[~is_first]))
+
+    def _numbers_of_names(
+        self, rows: pa.Table, identities: Hashes, order: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int32]:
+        """Numbers for the names of rows that share their identity with another name; zero for all others.
+
+        Among billions of objects two will have one hash. `order` is that of the identities.
+        """
+        ordered, names = identities[order], rows.column(self.rows.name).combine_chunks()
+        at = np.flatnonzero(ordered[1:] == ordered[:-1])
+        # Rows of one object are neighbours, and their names are equal: that is quick to see.
+        one, next_one = (names.take(pa.array(order[places])) for places in (at, at + 1))
+        collided = np.unique(ordered[at[_mask(pc.not_equal(one, next_one))]])
+        numbers = np.zeros(len(identities), np.int32)
+        if len(collided):
+            is_shared = is_in(identities, collided)
+            shared = names.filter(pa.array(is_shared)).dictionary_encode()
+            numbers[is_shared] = shared.indices.to_numpy()
+        return numbers
 
     def _write(
         self, rows: pa.Table, chosen: Mask, expired: Mask, stem: str

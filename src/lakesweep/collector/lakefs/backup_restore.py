@@ -7,7 +7,7 @@ When it ends, a second event names what came back, so that marks over committed 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -81,7 +81,7 @@ def _run_of_mark(
             mark_id=plan.mark_id,
             what=plan.what,
         )
-        return run_copy(context.resources, run, flow, addresses)
+        return run_copy(context.resources, run, flow, addresses, assert_held=lease.assert_held)
 
 
 def run_listed(
@@ -95,7 +95,9 @@ def run_listed(
     """A backup or restore of any list of addresses, without a server: the spark-submit jobs."""
     refuse_inside(namespace.namespace, outside.namespace)
     name = namespace.namespace.uri
-    with Lease(namespace.open(), name, flow, folder=OWN, process_tree=lambda: engine.process_tree):
+    with Lease(
+        namespace.open(), name, flow, folder=OWN, process_tree=lambda: engine.process_tree
+    ) as lease:
         parts = list_parts(lists.open(), "")
         if not parts and lists.namespace.key.endswith(".parquet"):
             # One file instead of a folder: its key is read from the folder it lies in.
@@ -108,22 +110,34 @@ def run_listed(
                 kind="no-mark",
             )
         run = CopyRun(name, outside, lists, parts, mark=lists.namespace.uri)
-        return run_copy(Resources(namespace, engine, phases, utc_now), run, flow)
+        resources = Resources(namespace, engine, phases, utc_now)
+        return run_copy(resources, run, flow, assert_held=lease.assert_held)
 
 
 def run_copy(
-    resources: Resources, run: CopyRun, flow: str, addresses: Collection[str] = ()
+    resources: Resources,
+    run: CopyRun,
+    flow: str,
+    addresses: Collection[str] = (),
+    *,
+    assert_held: Callable[[], None] = lambda: None,
 ) -> RunRecord:
-    """Copy from the namespace to the outside (BACKUP) or back (RESTORE); `addresses` names some of the mark alone."""
-    copying = _Copying(resources, run, flow)
+    """Copy from the namespace to the outside (BACKUP) or back (RESTORE); `addresses` names some of the mark alone.
+
+    `assert_held` raises where the lease was lost.
+    """
+    copying = _Copying(resources, run, flow, assert_held)
     return copying.run(copying.choose(addresses) if addresses else run.parts)
 
 
 class _Copying:
     """One copy run under way."""
 
-    def __init__(self, resources: Resources, run: CopyRun, flow: str) -> None:
+    def __init__(
+        self, resources: Resources, run: CopyRun, flow: str, assert_held: Callable[[], None]
+    ) -> None:
         self._resources, self._run, self._flow = resources, run, flow
+        self._assert_held = assert_held
         self._namespace = resources.target
         self._marks = run.marks
         started_at = resources.clock()
@@ -165,6 +179,8 @@ class _Copying:
         if self._flow == RESTORE:
             source, target = target, source
             self._promise(parts)
+            # Whoever takes the lease over from here on reads the promise before it deletes.
+            self._assert_held()
         with self._resources.phases.phase(self._flow) as step:
             work, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
             road = CopyRoad(self._marks, source, target, work, self._folder.verdicts, why_not)

@@ -1,9 +1,10 @@
 """MD5 sums of what candidates hold, to tell which committed entries a candidate may be a re-upload of.
 
 A server hides a staged entry where size and e_tag are those committed at its path. The e_tag of an upload is the MD5 of
-its bytes. So a candidate whose bytes have another sum is no hidden re-upload of that entry. Only entries whose e_tag has
-the form of an MD5 are ruled out so. A user's program may write what it likes there: of each range some entries that were
-ruled out are read, and one whose bytes have another sum than its e_tag says makes all sums worthless.
+its bytes, or, of a multipart upload, the MD5 of the MD5s of its parts. So a candidate whose bytes have other sums is no
+hidden re-upload of that entry. Only entries whose e_tag has the form of an MD5 are ruled out so. A user's program may write
+what it likes there: of each range some entries that were ruled out are read, and one whose bytes have other sums than its
+e_tag says makes all sums worthless.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,13 +31,16 @@ from lakesweep.formats.entries import AddressType
 from lakesweep.formats.ranges import RangeSums, read_range_addresses
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage import Crew, ObjectStore
+from lakesweep.storage.keys import odd_mask
 
 __all__ = ["Contents", "are_true", "reading_seconds", "sum_contents"]
 
 # What is read of candidates at most: some seconds' worth. Sizes beyond it are looked up by their size alone.
 _MOST_OBJECTS = 100_000
 _MOST_BYTES = 1 << 30
-_LARGEST = 8 << 20
+# Stores take no smaller part than this but as the last, so what is smaller was uploaded in one part, or in none. Where the
+# parts of a larger object ended, nobody knows.
+_LARGEST = 5_000_000 - 1
 _MOST_ON_DRIVER = 1_000
 _IN_FLIGHT = 32
 _SECONDS_PER_OBJECT = 0.0006
@@ -53,7 +58,7 @@ SUMS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """Sizes of candidates; and for the sizes in `summed`, the sums of all candidates of such a size, ascending."""
+    """Sizes of candidates; and for the sizes in `summed`, the sums of all candidates of such a size, ascending: two of each."""
 
     sizes: Sizes = field(default_factory=Sizes)
     summed: Sizes = field(default_factory=Sizes)
@@ -124,17 +129,19 @@ def are_true(
 ) -> bool:
     """Whether the e_tags of a range's entries are sums of their bytes, tried on `most` of the entries at these places.
 
-    Objects that are gone tell nothing. Where all are, nothing is known, which is as good as untrue.
+    Objects that are gone, or can't be read under their names, tell nothing. Where all are such, nothing is known, which is as
+    good as untrue.
     """
-    columns = read_range_addresses(data, expected_count=None)
-    is_relative = columns.column("address_type").to_numpy()[ruled_out] == AddressType.RELATIVE
-    places = ruled_out[is_relative].tolist()
+    tried = read_range_addresses(data, expected_count=None).take(pa.array(ruled_out))
+    names = tried.column("address")
+    is_relative = pc.equal(tried.column("address_type"), int(AddressType.RELATIVE))
+    places = pc.indices_nonzero(pc.and_not(is_relative, odd_mask(names))).to_pylist()
     places = random.sample(places, min(most, len(places)))
-    addresses = [columns.column("address")[place].as_py() for place in places]
+    addresses = [names[place].as_py() for place in places]
     with Crew(_IN_FLIGHT) as crew:
         found = crew.each(partial(_sum_of, store), addresses)
-    said = entries.sums[places].tolist()
-    told = [read[0] == sum_ for read, sum_ in zip(found, said, strict=True) if read is not None]
+    said = entries.sums[ruled_out][places].tolist()
+    told = [sum_ in read.sums for read, sum_ in zip(found, said, strict=True) if read is not None]
     return bool(told) and all(told)
 
 
@@ -164,10 +171,10 @@ def _sum_parts(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator[p
             found = crew.each(partial(_sum_of, store), rows.column("address").to_pylist())
             lengths = rows.column("size_bytes").to_numpy()
             is_read = [
-                read is not None and read[1] == length
+                read is not None and read.length == length
                 for read, length in zip(found, lengths.tolist(), strict=True)
             ]
-            sums = np.array([read[0] for read in found if read is not None], np.uint64)
+            sums = np.array([s for read in found if read is not None for s in read.sums], np.uint64)
             unread = lengths[~np.array(is_read, bool)]
             row = {
                 "rows": count,
@@ -189,10 +196,27 @@ def _unreferenced(
         yield store, rows.num_rows, rows.filter(pc.and_(pa.array(has_size), is_unreferenced))
 
 
-def _sum_of(store: ObjectStore, key: str) -> tuple[int, int] | None:
-    """The first eight bytes of an object's MD5, as a number, and its length; None where it is gone."""
+class _Read(NamedTuple):
+    """What the bytes of one object are: their sums, as an e_tag may have them, and how many they are."""
+
+    sums: tuple[int, int]  # uploaded whole, and as the one part of a multipart upload
+    length: int
+
+
+def _sum_of(store: ObjectStore, key: str) -> _Read | None:
+    """Sums and length of an object; None where it is gone."""
     try:
         data = store.read(key)
     except ObjectNotFoundError:
         return None
-    return int.from_bytes(hashlib.md5(data, usedforsecurity=False).digest()[:8]), len(data)
+    whole = _md5(data)
+    return _Read((_as_number(whole), _as_number(_md5(whole))), len(data))
+
+
+def _md5(data: bytes) -> bytes:
+    return hashlib.md5(data, usedforsecurity=False).digest()
+
+
+def _as_number(digest: bytes) -> int:
+    """Its first eight bytes."""
+    return int.from_bytes(digest[:8])

@@ -11,6 +11,7 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
+from lakesweep.catalogs.lakefs.namespace import may_overlap
 from lakesweep.catalogs.lakefs.values import Repository
 from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.repository import LakeFSRepository
@@ -66,11 +67,11 @@ def _refuse_neighbours(repository: LakeFSRepository, target: Target) -> Reposito
     sharing: list[str] = []
     own: Repository | None = None
     for other in known:
-        place = _place(other, target.namespace_root)
+        uri = other.storage_namespace
         if other.id == repository.name:
-            own = other if place == here else None
-        elif place is not None and (here.contains(place) or place.contains(here)):
-            sharing.append(f"{other.id} at {place.uri}")
+            own = other if _place(other, target.namespace_root) == here else None
+        elif may_overlap(uri, here, target.namespace_root):
+            sharing.append(f"{other.id} at {uri}")
     if sharing:
         more = f" and {len(sharing) - _MOST_NAMES} more" if len(sharing) > _MOST_NAMES else ""
         raise UnsafeToSweepError(

@@ -15,8 +15,10 @@ from lakesweep.collector.lakefs.between_runs.saved import EVENT_FILE, event_file
 from lakesweep.collector.lakefs.paths import EVENTS
 from lakesweep.collector.lakefs.references import EventFile
 from lakesweep.collector.lakefs.repository import LakeFSRepository
-from lakesweep.collector.parts import read_addresses
+from lakesweep.collector.ledger.deleting import DELETED
+from lakesweep.collector.parts import read_events
 from lakesweep.collector.record import BACKUP, RunRecord, RunStatus
+from lakesweep.domain.durations import format_time
 from lakesweep.domain.explanations import Deletion
 from lakesweep.storage import ObjectStore
 
@@ -37,12 +39,17 @@ class _Event:
 
 
 class Events:
-    """The last deletion and the last restoration of each address."""
+    """Of each address the last deletion, the last restoration, and the last time that a sweep found it gone."""
 
     def __init__(
-        self, store: ObjectStore, gone: dict[str, _Event], restored: dict[str, _Event]
+        self,
+        store: ObjectStore,
+        gone: dict[str, _Event],
+        restored: dict[str, _Event],
+        missed: dict[str, _Event],
     ) -> None:
         self._store, self._gone, self._restored = store, gone, restored
+        self._missed = missed
         self._runs: dict[str, RunRecord] | None = None
 
     def restored_until(self, address: str, min_age: timedelta) -> datetime | None:
@@ -52,8 +59,8 @@ class Events:
 
     def deletion(self, address: str) -> Deletion | None:
         """Which run deleted it; None where none did, or where a later restore brought it back."""
-        gone, restored = self._gone.get(address), self._restored.get(address)
-        if gone is None or (restored is not None and restored.order >= gone.order):
+        gone = self._gone.get(address)
+        if gone is None or self._came_back_after(gone, address):
             return None
         at = _EPOCH + gone.order * _MILLISECOND
         if gone.label.startswith(_COMPACTED):
@@ -62,6 +69,19 @@ class Events:
         if run is None:
             return Deletion(gone.label, at)
         return Deletion(run.run_id, at, run.mark_id, tuple(self._copies(run)))
+
+    def missed(self, address: str) -> str:
+        """That a sweep found the object gone when it came to delete it; empty where none did."""
+        event = self._missed.get(address)
+        if event is None or self._came_back_after(event, address):
+            return ""
+        at = format_time(_EPOCH + event.order * _MILLISECOND)
+        run = "an earlier run" if event.label.startswith(_COMPACTED) else f"run {event.label}"
+        return f"{run} found it gone at {at}: somebody else deleted it, or a sweep that was interrupted"
+
+    def _came_back_after(self, event: _Event, address: str) -> bool:
+        restored = self._restored.get(address)
+        return restored is not None and restored.order >= event.order
 
     def _known_runs(self) -> dict[str, RunRecord]:
         if self._runs is None:
@@ -84,16 +104,23 @@ def read_events_about(
 ) -> Events:
     """Read what was restored and, where it matters, what was deleted."""
     wanted = pa.array(sorted(set(addresses)), pa.string())
-    last: dict[int, dict[str, _Event]] = {GONE: {}, RESTORED: {}}
+    gone: dict[str, _Event] = {}
+    restored: dict[str, _Event] = {}
+    missed: dict[str, _Event] = {}
     for event in event_files(store):
         if event.kind == GONE and not with_deletions:
             continue
-        for named in read_addresses(store.read(event.key), event.key):
-            for address in named.filter(pc.is_in(named, value_set=wanted)).to_pylist():
-                known = last[event.kind].get(address)
+        for rows in read_events(store.read(event.key), event.key):
+            about = rows.filter(pc.is_in(rows.column("address"), value_set=wanted))
+            outcomes = about.column("outcome").to_pylist()
+            for address, outcome in zip(about.column("address").to_pylist(), outcomes, strict=True):
+                # A sweep also notes what was gone when it came: that it did not delete.
+                last = gone if outcome == DELETED else missed
+                last = restored if event.kind == RESTORED else last
+                known = last.get(address)
                 if known is None or event.order >= known.order:
-                    last[event.kind][address] = _Event(event.order, _label(event))
-    return Events(store, last[GONE], last[RESTORED])
+                    last[address] = _Event(event.order, _label(event))
+    return Events(store, gone, restored, missed)
 
 
 def deletions_by_server(

@@ -341,7 +341,8 @@ def _explain_address(address: str, read: _Read) -> Explanation:
         deletion = read.events.deletion(address) or read.deleted_by_server.get(address)
         if deletion is not None:
             return replace(known, said=Said.DELETED, deletion=deletion)
-        return known
+        missed = read.events.missed(address)
+        return replace(known, notes=(missed,)) if missed else known
     known = replace(known, size_bytes=info.size, last_modified=info.last_modified)
     restored_until = read.events.restored_until(address, read.cutoff.min_age)
     facts = Facts(

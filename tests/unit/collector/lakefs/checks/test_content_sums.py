@@ -36,6 +36,12 @@ def sum_of(data: bytes) -> int:
     return int(md5(data, usedforsecurity=False).hexdigest()[:16], 16)
 
 
+def one_part(data: bytes) -> str:
+    """The e_tag of a multipart upload in one part, as servers keep it: without the number of parts."""
+    whole = md5(data, usedforsecurity=False).digest()
+    return md5(whole, usedforsecurity=False).hexdigest()
+
+
 class RowsLost(InProcessEngine):
     """Forgets the first row of every scatter."""
 
@@ -86,7 +92,8 @@ def test_sums_are_those_of_what_no_commit_holds(monkeypatch, most_on_driver: int
     parts = put_garbage(resources, *rows, (b"longer", "unreferenced"))
     contents = sum_contents(resources, SIZES, parts)
     assert contents.summed.values.tolist() == [3, 5]
-    assert contents.sums.tolist() == sorted([sum_of(b"abc"), sum_of(b"12345")])
+    in_one_part = [int(one_part(data)[:16], 16) for data in (b"abc", b"12345")]
+    assert contents.sums.tolist() == sorted([sum_of(b"abc"), sum_of(b"12345"), *in_one_part])
 
 
 def test_entries_are_ruled_out_by_sums_only_where_both_are_known() -> None:
@@ -104,6 +111,24 @@ def test_entries_are_ruled_out_by_sums_only_where_both_are_known() -> None:
     assert contents.are_ruled_out(entries).tolist() == [False, True, *[False] * 5]
     assert contents.have_size(entries).tolist() == [*[True] * 6, False]
     assert not contents.without_sums().are_ruled_out(entries).any()
+
+
+def test_a_candidate_may_be_a_reupload_in_one_part() -> None:
+    """The e_tag of a multipart upload has the form of an MD5, and is not the MD5 of the object's bytes."""
+    resources = resources_with()
+    contents = sum_contents(resources, SIZES, put_garbage(resources, (b"abc", "unreferenced")))
+    _, entries = entries_of(entry(b"abc", one_part(b"abc")), entry(b"xyz", one_part(b"xyz")))
+    assert contents.are_ruled_out(entries).tolist() == [False, True]
+
+
+def test_a_candidate_that_may_have_been_uploaded_in_several_parts_is_not_summed() -> None:
+    """Nobody knows where its parts ended, so no sum of its bytes rules out an entry."""
+    smallest_part = 5_000_000
+    resources = resources_with()
+    rows = [(b"a" * smallest_part, "unreferenced"), (b"b" * (smallest_part - 1), "unreferenced")]
+    sizes = Sizes(np.array([smallest_part - 1, smallest_part]))
+    contents = sum_contents(resources, sizes, put_garbage(resources, *rows))
+    assert contents.summed.values.tolist() == [smallest_part - 1]
 
 
 def test_a_size_with_an_unread_candidate_is_not_summed() -> None:
@@ -156,12 +181,17 @@ def test_e_tags_are_tried_on_the_bytes_of_their_entries() -> None:
     store = resources_with().store
     store.write("data/a/b", b"abc")
     true, untrue, gone = entry(b"abc"), entry(b"xyz"), entry(b"abc", address="data/a/gone")
+    in_one_part = entry(b"abc", one_part(b"abc"))
     full = entry(b"abc", address="s3://b/data/a/b", address_type=AddressType.FULL)
+    odd = entry(b"abc", address="data//b")  # of a user's making; no client carries it unchanged
     for entries, expected in (
         ([true, true], True),
         ([true, gone], True),
+        ([true, in_one_part], True),
         ([true, untrue], False),
+        ([true, odd], True),
         ([gone], False),
+        ([odd], False),
         ([full], False),
     ):
         data, sums = entries_of(*entries)
