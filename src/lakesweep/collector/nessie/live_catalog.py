@@ -196,13 +196,15 @@ def _locations_given_up(
     states: Sequence[DistinctContent],
     give_up: frozenset[str],
 ) -> tuple[str, ...]:
-    """Every folder that a content given up could own: what its metadata says or said, and where its metadata lies."""
+    """Every folder that a content given up could own: what its metadata says or said, where its properties send
+    writers to, and where its metadata lies."""
     if not give_up:
         return ()
     known = [(content_id, table_folder(location)) for content_id, _, location, _ in states]
     known += live.base_locations()
     for earlier in live_sets.all():
         known += live_sets.base_locations(earlier.id)
-    for folder, sources in live.earlier.items():
-        known += [(owner, folder) for owner in live.owners_of(sources)]
+    for folders in (live.earlier, live.write_paths):
+        for folder, sources in folders.items():
+            known += [(owner, folder) for owner in live.owners_of(sources)]
     return tuple(sorted({folder for content_id, folder in known if content_id in give_up}))
