@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_wa
 from lakesweep.storage import local as local_storage
 from lakesweep_testing.iceberg_tables import Snapshot
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.nessie_state import NO_ANCESTOR
 
 
 def _cut_off(scene: NessieScene) -> tuple[SceneTable, Snapshot, str]:
@@ -389,6 +391,24 @@ def test_a_live_commit_ends_no_walk_that_counts(scene: NessieScene) -> None:
     scene.expire(marked, ask_nessie=True)
 
     assert orders.live_files() <= scene.files()
+
+
+def test_a_walk_to_where_history_was_cut_finds_what_was_put_before(scene: NessieScene) -> None:
+    """Nessie's `cut-history` makes a commit the first one and keeps its contents, which no commit puts any more."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    scene.table("other").append("a.parquet")
+    first = scene.nessie.head()
+    commits = scene.nessie.state.commits
+    commits[first] = replace(commits[first], parents=(NO_ANCESTOR,))
+    orders.remove("a.parquet")
+    marked = scene.mark("1")
+    scene.nessie.create_tag("release", hash=first)
+
+    record = scene.expire(marked, ask_nessie=True)
+
+    assert orders.live_files() <= scene.files()
+    assert record.objects["revived"] > 0
 
 
 def test_the_second_look_at_a_set_of_nessie_gc_stops_at_its_time(
