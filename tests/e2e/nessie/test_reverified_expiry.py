@@ -433,6 +433,50 @@ def test_the_second_look_at_a_set_of_nessie_gc_stops_at_its_time(
     assert asked == [*["1"] * 5, "10"], "some commits, by which the catalog is known, and a page"
 
 
+class TestGivenUp:
+    """What became live since the mark needs a manifest that is lost, and its content was not given up."""
+
+    def _broken(self, scene: NessieScene) -> tuple[SceneTable, frozenset[str]]:
+        broken = scene.table("broken")
+        state = broken.append("a.parquet")
+        Path(state.manifests[0].path.removeprefix("file://")).unlink()
+        healthy = scene.table("healthy")
+        healthy.append("a.parquet")
+        healthy.iceberg.write_orphan("x.parquet")
+        return broken, frozenset({broken.content_id})
+
+    def _refuses(self, scene: NessieScene, marked: Marked, give_up: frozenset[str]) -> None:
+        before = scene.files()
+        with pytest.raises(UnsafeToSweepError, match=r"-m0\.avro.*needed by"):
+            scene.expire(marked, ask_nessie=True, give_up=give_up)
+        assert scene.files() == before
+
+    def test_a_table_registered_from_the_same_metadata(self, scene: NessieScene) -> None:
+        """Its state is one that the mark knows, of the other content."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        scene.table("twin", broken.iceberg.location).commit(broken.states[0])
+        self._refuses(scene, marked, give_up)
+
+    def test_a_table_whose_own_metadata_names_the_manifest(self, scene: NessieScene) -> None:
+        """A copy that went on: its list names the manifest beside a new one."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        copy = scene.table("copy")
+        copy.iceberg.snapshots = list(broken.iceberg.snapshots)
+        copy.append("b.parquet")
+        self._refuses(scene, marked, give_up)
+
+    def test_the_content_itself_may_go_on(self, scene: NessieScene) -> None:
+        """It was given up, with what it commits since the mark."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        broken.append("b.parquet")
+        record = scene.expire(marked, ask_nessie=True, give_up=give_up)
+        assert record.status is RunStatus.SWEPT
+        assert broken.live_files() - scene.files() == {broken.states[0].manifests[0].path}
+
+
 class TestDiedEarly:
     """Killed after the set was taken and before the lease: there is no file of that run anywhere."""
 
