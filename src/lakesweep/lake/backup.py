@@ -1,7 +1,8 @@
 """Copies of a whole lake: refs and the namespaces in its folder, made while it serves, and brought back verified.
 
 Refs are copied first, as they are at one moment. Whatever they name was written before that moment, so files that are listed
-afterwards hold all of it; only a sweep in between could take something away, and that is noticed.
+afterwards hold all of it; only a sweep or an online hard delete in between could take something away. Of a sweep, which takes
+nothing young, a file is missing that was there before. A hard delete may take what is newer than that: the refs tell of it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.lake.hard_delete.ledger import LEDGER_PREFIX
+from lakesweep.lake.kv.interface import end_of_prefix
 from lakesweep.lake.server import REFS_FILE_NAME, open_lake
 from lakesweep.lake.values import LakeSettings
 from lakesweep.storage.local_walk import TEMPORARY_PREFIX
@@ -70,6 +73,13 @@ def back_up_lake(data_dir: Path, to: Path) -> LakeCopy:
         raise LakeBackupError(
             f"{len(gone)} files were deleted while the lake was copied, such as {min(gone)}, and its refs may need"
             f" them. The copy in {to} is not complete and has no manifest; remove it, and try again when no sweep runs."
+        )
+    reviews = _reviews_since(refs, to / REFS_FILE_NAME)
+    if reviews:
+        raise LakeBackupError(
+            f"Objects were deleted for good {reviews} times (hard delete) while the lake was copied, and its refs may need"
+            f" them. The copy in {to} is not complete and has no manifest; remove it, and try again, with hard delete"
+            " switched off meanwhile (`lakesweep hard-delete set REPO off`)."
         )
     files = {name: found for name, found in copied.items() if found is not None}
     repositories, elsewhere = _read_repositories(to, data_dir)
@@ -140,6 +150,17 @@ def _copy_refs(source: Path, target: Path) -> None:
         (verdict,) = copy.execute("PRAGMA integrity_check").fetchone()
     if verdict != "ok":
         raise LakeBackupError(f"The copy of the refs is damaged: {verdict}. It must not be used.")
+
+
+def _reviews_since(refs: Path, copy: Path) -> int:
+    """How many reviews took objects up for deletion since the refs were copied: each tells its ledger before it deletes."""
+    told = []
+    for path in (refs, copy):
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as store:
+            begin, end = LEDGER_PREFIX, end_of_prefix(LEDGER_PREFIX)
+            query = "SELECT part, k FROM lake_kv WHERE k >= ? AND k < ?"
+            told.append(set(store.execute(query, (begin, end))))
+    return len(told[0] - told[1])
 
 
 def _read_repositories(to: Path, data_dir: Path) -> tuple[int, list[str]]:

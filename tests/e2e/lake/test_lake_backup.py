@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ import pytest
 from lakesweep.errors import ConfigError
 from lakesweep.lake import backup
 from lakesweep.lake.backup import LakeBackupError, back_up_lake, restore_lake
-from lakesweep.lake.server import LakeServer
+from lakesweep.lake.server import LakeServer, open_lake
+from lakesweep.lake.values import LakeSettings
 from lakesweep_testing.commands import Shell
 
 KEY = {"access_key_id": "AKIAFIRST", "secret_access_key": "first-secret"}
@@ -127,6 +130,40 @@ def test_objects_deleted_meanwhile_spoil_the_copy(
     with pytest.raises(LakeBackupError, match="no sweep runs"):
         back_up_lake(lake, tmp_path / "copy")
     assert not (tmp_path / "copy" / "manifest.json").exists()
+
+
+def test_object_that_came_and_went_meanwhile_spoils_the_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newer than the first look at the files, named by the copied refs, and deleted for good before it was copied."""
+    settings = LakeSettings(tmp_path / "lake", hard_delete=True, delete_grace=timedelta(0))
+    copy_refs = backup._copy_refs
+    with closing(open_lake(settings)) as lake:
+        sales = lake.repositories.create("sales", "local://sales")
+
+        def come_and_go(source: Path, target: Path) -> None:
+            lake.objects.upload(sales, "main", "new", [b"x"])
+            copy_refs(source, target)
+            lake.objects.delete(sales, "main", "new")
+            lake.reviewer.run()
+
+        monkeypatch.setattr(backup, "_copy_refs", come_and_go)
+        with pytest.raises(LakeBackupError, match="hard delete"):
+            back_up_lake(tmp_path / "lake", tmp_path / "copy")
+    assert not (tmp_path / "copy" / "manifest.json").exists()
+
+
+def test_what_was_deleted_for_good_before_spoils_no_copy(tmp_path: Path) -> None:
+    """The refs do not name it any more."""
+    settings = LakeSettings(tmp_path / "lake", hard_delete=True, delete_grace=timedelta(0))
+    with closing(open_lake(settings)) as lake:
+        sales = lake.repositories.create("sales", "local://sales")
+        lake.objects.upload(sales, "main", "old", [b"x"])
+        lake.objects.delete(sales, "main", "old")
+        lake.reviewer.run()
+        assert list(lake.delete_ledger.rows(sales))
+        back_up_lake(tmp_path / "lake", tmp_path / "copy")
+    assert (tmp_path / "copy" / "manifest.json").exists()
 
 
 def test_namespaces_elsewhere_are_named(lake: Path, tmp_path: Path) -> None:

@@ -604,6 +604,19 @@ class TestWritePaths:
         lake.orders.iceberg.properties["write.data.path"] = f"file://{lake.lake}"
         self.assert_orphan_stays(lake)
 
+    def test_of_a_content_given_up_it_stays(self, lake: Lake) -> None:
+        """Its manifest is lost, so nobody can tell which files there it needs."""
+        broken = lake.table("broken")
+        broken.iceberg.properties["write.data.path"] = lake.uri("elsewhere")
+        needed = lake.uri("elsewhere/needed.parquet")
+        state = broken.append(needed)
+        Path(state.manifests[0].path.removeprefix("file://")).unlink()
+
+        record = lake.collect(give_up=frozenset({broken.content_id}))
+
+        assert needed in lake.files()
+        assert noted(record, lake.uri("elsewhere"), "others may own files there")
+
     def test_without_being_asked_for_it_stays(self, lake: Lake) -> None:
         """The property may name a folder that others use as well."""
         lake.orders.iceberg.properties["write.data.path"] = lake.uri("elsewhere")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakesweep.collector.nessie import folder_sums
+from lakesweep.collector.nessie.deletion import FileDeletion
+from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.record import RunStatus
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep_testing.iceberg_files import (
@@ -15,6 +23,12 @@ from lakesweep_testing.iceberg_files import (
 )
 from lakesweep_testing.iceberg_tables import Snapshot
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
+
+_find_tables_in = folder_sums.find_tables_in
+
+
+def _without_first_piece(stores: TableStores, pieces: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    return _find_tables_in(stores, islice(pieces, 1, None))
 
 
 class TestSnapshots:
@@ -178,3 +192,69 @@ class TestTablesOfOthers:
         assert scene.deferred(marked) == set()
         assert scene.files() == before
         assert record.objects["protected"] == 2
+
+    @pytest.mark.parametrize(
+        "metadata",
+        ["_delta_log/0.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"],
+    )
+    def test_a_table_that_was_made_of_recorded_files_keeps_them(
+        self, scene: NessieScene, metadata: str
+    ) -> None:
+        """A folder of old files became a table after they were recorded (`CONVERT TO DELTA`)."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        theirs = scene.uri("orders/theirs/part-0.parquet")
+        scene.write(theirs, b"nobody's yet")
+        marked = scene.mark()
+        scene.defer(marked)
+        assert scene.deferred(marked) == {orphan, theirs}
+        log = scene.uri(f"orders/theirs/{metadata}")
+        scene.write(log, b"{}")
+        scene.touch(log, datetime.now(UTC))
+
+        scene.delete_deferred(marked)
+
+        assert orphan not in scene.files()
+        assert {theirs, log} <= scene.files()
+
+    def test_a_table_that_was_made_of_planned_files_keeps_them(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between an expiry that was killed and the one that goes on."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        theirs = scene.uri("orders/theirs/part-0.parquet")
+        scene.write(theirs, b"nobody's yet")
+        marked = scene.mark()
+
+        def die(*args: object) -> object:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(FileDeletion, "_outcomes", die)
+            with pytest.raises(KeyboardInterrupt):
+                scene.expire(marked)
+        assert {orphan, theirs} <= scene.files()
+        scene.write(scene.uri("orders/theirs/_delta_log/0.json"), b"{}")
+
+        record = scene.expire(marked)
+
+        assert record.status is RunStatus.SWEPT
+        assert orphan not in scene.files()
+        assert theirs in scene.files()
+
+    def test_a_look_for_tables_that_leaves_a_piece_out_is_refused(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody would know of a table there."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        marked = scene.mark()
+        scene.defer(marked)
+        monkeypatch.setattr(folder_sums, "find_tables_in", _without_first_piece)
+        with pytest.raises(UnsafeToSweepError, match="counted exactly once"):
+            scene.delete_deferred(marked)
+        assert orphan in scene.files()

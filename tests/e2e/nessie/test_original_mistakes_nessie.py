@@ -326,6 +326,24 @@ class TestUnreadable:
         assert broken
         assert "below a location of a content given up" in record.protected
 
+    def test_a_content_given_up_keeps_its_write_path_below_another_table(
+        self, scene: NessieScene
+    ) -> None:
+        """Its properties send writers there, and nobody can tell which files of them it needs."""
+        broken = scene.table("broken")
+        broken.iceberg.properties["write.data.path"] = scene.uri("healthy/of-broken")
+        needed = scene.uri("healthy/of-broken/needed.parquet")
+        state = broken.append(needed)
+        Path(state.manifests[0].path.removeprefix("file://")).unlink()
+        healthy = scene.table("healthy")
+        healthy.append("a.parquet")
+        orphan = healthy.iceberg.write_orphan("x.parquet")
+        before = scene.files()
+
+        scene.expire(scene.mark(), give_up=frozenset({broken.content_id}))
+
+        assert before - scene.files() == {orphan}
+
     def test_a_content_that_is_not_in_the_set_can_not_be_given_up(self, scene: NessieScene) -> None:
         """A slip of the pen must not look like consent."""
         scene.table("orders").append("a.parquet")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore, local_wa
 from lakesweep.storage import local as local_storage
 from lakesweep_testing.iceberg_tables import Snapshot
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
+from lakesweep_testing.nessie_state import NO_ANCESTOR
 
 
 def _cut_off(scene: NessieScene) -> tuple[SceneTable, Snapshot, str]:
@@ -391,6 +393,24 @@ def test_a_live_commit_ends_no_walk_that_counts(scene: NessieScene) -> None:
     assert orders.live_files() <= scene.files()
 
 
+def test_a_walk_to_where_history_was_cut_finds_what_was_put_before(scene: NessieScene) -> None:
+    """Nessie's `cut-history` makes a commit the first one and keeps its contents, which no commit puts any more."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    scene.table("other").append("a.parquet")
+    first = scene.nessie.head()
+    commits = scene.nessie.state.commits
+    commits[first] = replace(commits[first], parents=(NO_ANCESTOR,))
+    orders.remove("a.parquet")
+    marked = scene.mark("1")
+    scene.nessie.create_tag("release", hash=first)
+
+    record = scene.expire(marked, ask_nessie=True)
+
+    assert orders.live_files() <= scene.files()
+    assert record.objects["revived"] > 0
+
+
 def test_the_second_look_at_a_set_of_nessie_gc_stops_at_its_time(
     scene: NessieScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,6 +431,50 @@ def test_the_second_look_at_a_set_of_nessie_gc_stops_at_its_time(
     pages = [query for _, path, query in scene.nessie.requests if "/history" in path]
     asked = [query["max-records"] for query in pages]
     assert asked == [*["1"] * 5, "10"], "some commits, by which the catalog is known, and a page"
+
+
+class TestGivenUp:
+    """What became live since the mark needs a manifest that is lost, and its content was not given up."""
+
+    def _broken(self, scene: NessieScene) -> tuple[SceneTable, frozenset[str]]:
+        broken = scene.table("broken")
+        state = broken.append("a.parquet")
+        Path(state.manifests[0].path.removeprefix("file://")).unlink()
+        healthy = scene.table("healthy")
+        healthy.append("a.parquet")
+        healthy.iceberg.write_orphan("x.parquet")
+        return broken, frozenset({broken.content_id})
+
+    def _refuses(self, scene: NessieScene, marked: Marked, give_up: frozenset[str]) -> None:
+        before = scene.files()
+        with pytest.raises(UnsafeToSweepError, match=r"-m0\.avro.*needed by"):
+            scene.expire(marked, ask_nessie=True, give_up=give_up)
+        assert scene.files() == before
+
+    def test_a_table_registered_from_the_same_metadata(self, scene: NessieScene) -> None:
+        """Its state is one that the mark knows, of the other content."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        scene.table("twin", broken.iceberg.location).commit(broken.states[0])
+        self._refuses(scene, marked, give_up)
+
+    def test_a_table_whose_own_metadata_names_the_manifest(self, scene: NessieScene) -> None:
+        """A copy that went on: its list names the manifest beside a new one."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        copy = scene.table("copy")
+        copy.iceberg.snapshots = list(broken.iceberg.snapshots)
+        copy.append("b.parquet")
+        self._refuses(scene, marked, give_up)
+
+    def test_the_content_itself_may_go_on(self, scene: NessieScene) -> None:
+        """It was given up, with what it commits since the mark."""
+        broken, give_up = self._broken(scene)
+        marked = scene.mark()
+        broken.append("b.parquet")
+        record = scene.expire(marked, ask_nessie=True, give_up=give_up)
+        assert record.status is RunStatus.SWEPT
+        assert broken.live_files() - scene.files() == {broken.states[0].manifests[0].path}
 
 
 class TestDiedEarly:

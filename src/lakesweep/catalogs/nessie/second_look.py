@@ -83,18 +83,21 @@ def find_new_contents(
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The live commits of one walk, newest first, and the commit that cut it off; a walk to what is known has none."""
+    """The live commits of one walk, newest first, and what ended it: a known commit, one that is cut off, or the root."""
 
     policy: CutoffPolicy
     live: tuple[LoggedCommit, ...]
-    first_cut_off: LoggedCommit | None
+    is_at_known: bool = False
+    first_cut_off: LoggedCommit | None = None
 
     def states(self, keep_state_at_cutoff: bool) -> Iterator[str]:
         """Commits whose full state is live: what was put before them and is still there."""
-        if self.first_cut_off is None:
+        if self.is_at_known:
             return
+        # At the root, too: where a history was cut, no commit puts what the first one has.
         yield self.live[-1].hash
-        if keep_state_at_cutoff and self.policy.timestamp is not None:
+        is_at_time = keep_state_at_cutoff and self.policy.timestamp is not None
+        if is_at_time and self.first_cut_off is not None:
             yield self.first_cut_off.hash
 
 
@@ -109,9 +112,9 @@ def _walk(
     for commits in log_of(client, config, reference, FORK_PAGES):
         for commit in commits:
             if commit.hash in ends:
-                return _Walk(policy, tuple(live), None)
+                return _Walk(policy, tuple(live), is_at_known=True)
             # The head is live, however old.
             if live and policy.is_cut_off(commit.time, len(live) + 1):
-                return _Walk(policy, tuple(live), commit)
+                return _Walk(policy, tuple(live), first_cut_off=commit)
             live.append(commit)
-    return _Walk(policy, tuple(live), None)
+    return _Walk(policy, tuple(live))

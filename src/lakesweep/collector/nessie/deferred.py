@@ -11,6 +11,7 @@ from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.collector import guards
 from lakesweep.collector.nessie.ages import newest_recorded
 from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.folder_sums import tables_in
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable, find_tables
 from lakesweep.collector.nessie.opening import open_live_set
 from lakesweep.collector.nessie.records import (
@@ -71,7 +72,11 @@ def delete_deferred(
                 f"{rows.example}"
             )
         plan = _plan(resources.store, live_set, record, rows, total, earlier)
-        swept = _SweptList(opened, found, plan, cutoff, parts, rows.tables)
+        # The list may be weeks old, and nessie-gc notes no table of others: what lies there now counts.
+        tables = (
+            tables_in(opened.reader.table_reader, found.folders.roots) if parts else frozenset()
+        )
+        swept = _SweptList(opened, found, plan, cutoff, parts, tables | rows.tables)
         confirm = guards.confirmation_of(plan.id, request.confirm, earlier)
         return swept.sweep(record, lease, confirm)
 

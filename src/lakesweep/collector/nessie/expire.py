@@ -15,6 +15,7 @@ from lakesweep.collector.nessie.ages import newest_to_go
 from lakesweep.collector.nessie.base_spelling import BaseSpelling
 from lakesweep.collector.nessie.collected_places import first_few
 from lakesweep.collector.nessie.context import NessieContext
+from lakesweep.collector.nessie.folder_sums import tables_in
 from lakesweep.collector.nessie.identify import said_of, save_failure
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable
 from lakesweep.collector.nessie.live_catalog import LiveCatalog
@@ -258,7 +259,9 @@ class _Expiry:
     def _sweep_again(self, plan: Plan, found: LiveCatalog, lease: Lease) -> RunRecord:
         """Go on with a plan that the user confirms now, or that was confirmed when its deletes began."""
         parts = planned_parts(self._resources.store, plan)
-        swept = SweptLiveSet(self._opened, found, plan, self._cutoff, parts)
+        # Others may have made tables of planned files since they were listed.
+        tables = tables_in(self._opened.reader.table_reader, found.folders.roots)
+        swept = SweptLiveSet(self._opened, found, plan, self._cutoff, parts, tables)
         return swept.sweep(self._record, lease, confirm=plan.id)
 
 

@@ -1,4 +1,4 @@
-"""List folders without keeping the list: how much lies there, how old it is, and which metadata file is the newest."""
+"""List folders without keeping the list: how much lies there, how old it is, and which tables' folders are in it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesweep.collector.judge.account import doubt
-from lakesweep.collector.listing import Piece
-from lakesweep.collector.nessie.listing import ListedFolders, is_metadata_file
+from lakesweep.collector.judge.account import check_once, doubt
+from lakesweep.collector.listing import Piece, joined
+from lakesweep.collector.nessie.listing import (
+    FoundTable,
+    ListedFolders,
+    cut,
+    find_tables,
+    is_metadata_file,
+)
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.parts import sum_of
@@ -31,6 +37,14 @@ _SUM_SCHEMA = pa.schema(
         pa.field("newest", _TIME),
         pa.field("newest_metadata_at", _TIME),
         pa.field("newest_metadata", pa.list_(pa.string()), nullable=False),
+    ]
+)
+
+_TABLES_SCHEMA = pa.schema(
+    [
+        pa.field("pieces", pa.list_(pa.string())),
+        pa.field("files", pa.int64()),
+        pa.field("tables", pa.list_(pa.struct({"kind": pa.string(), "folder": pa.string()}))),
     ]
 )
 
@@ -85,6 +99,41 @@ def sum_folders(stores: TableStores, folders: Iterator[Location]) -> Iterator[pa
         files = (listed.rows(page.filter(listed.is_candidate(page))) for page in pages)
         rows.append({"folder": folder.uri, **asdict(sum(map(_sum_of, files), FolderSum()))})
     yield pa.RecordBatch.from_pylist(rows, schema=_SUM_SCHEMA)
+
+
+def tables_in(table_reader: TableReader, folders: Sequence[Location]) -> frozenset[FoundTable]:
+    """Folders that look like a table's now, anywhere below these, none of which lies in another: for a plan that was listed before."""
+    with table_reader.phases.phase("list") as step:
+        pieces = cut(table_reader.stores, folders, table_reader.engine.slots)
+        tasks = tasks_for(
+            len(pieces), table_reader.engine.slots, at_most=table_reader.most_tasks, waves=4
+        )
+        work = partial(find_tables_in, table_reader.stores)
+        told = table_reader.engine.collect(Scatter(pieces, work, _TABLES_SCHEMA, tasks)).to_pylist()
+        check_once("listing", (p for row in told for p in row["pieces"]), map(str, pieces))
+        step.items = sum(row["files"] for row in told)
+        step.said = (
+            f"{step.items} files in {len(folders)} folders, for tables that are not this catalog's"
+        )
+    return frozenset(FoundTable(**one) for row in told for one in row["tables"])
+
+
+def find_tables_in(
+    stores: TableStores, pieces: Iterator[Piece[Location]]
+) -> Iterator[pa.RecordBatch]:
+    """Work function: one row with the tables' folders in these pieces of a listing."""
+    listed, wanted = ListedFolders(stores), list(pieces)
+    files, found = 0, set[FoundTable]()
+    for page in joined(listed.pages(wanted)):
+        rows = listed.rows(page.filter(listed.is_candidate(page)))
+        files += rows.num_rows
+        found |= find_tables(rows.column("uri"))
+    row = {
+        "pieces": [str(piece) for piece in wanted],
+        "files": files,
+        "tables": [one._asdict() for one in sorted(found)],
+    }
+    yield pa.RecordBatch.from_pylist([row], schema=_TABLES_SCHEMA)
 
 
 def _sum_of(files: pa.RecordBatch) -> FolderSum:

@@ -99,6 +99,11 @@ class TableFolders:
     places: Sequence[Place] = ()
     old_until: datetime | None = None  # what is later in a place stays
 
+    @property
+    def roots(self) -> list[Location]:
+        """The folders to list: what is judged lies below them, and none lies in another."""
+        return outermost(base.location for base in self.bases)
+
     def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
         """Those of other formats, and Iceberg tables and views that no live content knows."""
         # In a folder that writers are sent to, a table's metadata may be anybody's.

@@ -55,8 +55,13 @@ class LiveReader:
     def read_newly_live(self, states: Sequence[DistinctContent]) -> LiveFiles:
         """The files of contents that became live since the mark, which are at heads."""
         live = self.read(states)
-        replace(self, heads=None).refuse_problems(live, live.problems)
+        self.of_heads.refuse_problems(live, live.problems)
         return live
+
+    @property
+    def of_heads(self) -> LiveReader:
+        """Reads what heads need: a file that is missing there ends the run, collected or not."""
+        return replace(self, heads=None)
 
     def refuse_problems(
         self, live: LiveFiles, problems: Sequence[Problem], undone: str = "Nothing was deleted."
@@ -102,8 +107,12 @@ class LiveCatalog:
 
     @property
     def known(self) -> set[tuple[str, int]]:
-        """(metadata location, snapshot id) of everything read."""
-        return {(location, snapshot_id) for _, _, location, snapshot_id in self.states}
+        """(metadata location, snapshot id) of everything read, but what contents given up alone have: it need not be whole."""
+        return {
+            (one.metadata_location, one.snapshot_id)
+            for one in self.states
+            if one.content_id not in self.reader.give_up
+        }
 
     def references(self) -> list[ReferenceItem]:
         """What is live and what dropped tables had, as work."""
@@ -120,10 +129,21 @@ class LiveCatalog:
         step = max(1, len(locations) // _MOST_CANARIES)
         return tuple(dict.fromkeys(locations[::step]))
 
-    def refuse_bad_manifests(self, bad: Mapping[str, Unreadable], undone: str) -> None:
-        """End the run where manifests can't be read that must be."""
+    def refuse_bad_manifests(
+        self, bad: Mapping[str, Unreadable], undone: str, live_now: LiveFiles | None = None
+    ) -> None:
+        """End the run where manifests can't be read that must be, also by what became live since the mark (`live_now`).
+
+        Each of the two answers for what it needs: one may be given up or old, and the other is neither.
+        """
         live, reader = self.folders.live, self.reader
-        reader.refuse_problems(live, name_owners(reader.table_reader, live, bad), undone)
+        needed_now = live_now.manifests if live_now is not None else {}
+        if live_now is not None:
+            new = {path: why for path, why in bad.items() if path in needed_now}
+            problems = name_owners(reader.table_reader, live_now, new)
+            reader.of_heads.refuse_problems(live_now, problems, undone)
+        rest = {p: why for p, why in bad.items() if p in live.manifests or p not in needed_now}
+        reader.refuse_problems(live, name_owners(reader.table_reader, live, rest), undone)
 
 
 def read_live_catalog(
@@ -196,13 +216,15 @@ def _locations_given_up(
     states: Sequence[DistinctContent],
     give_up: frozenset[str],
 ) -> tuple[str, ...]:
-    """Every folder that a content given up could own: what its metadata says or said, and where its metadata lies."""
+    """Every folder that a content given up could own: what its metadata says or said, where its properties send
+    writers to, and where its metadata lies."""
     if not give_up:
         return ()
     known = [(content_id, table_folder(location)) for content_id, _, location, _ in states]
     known += live.base_locations()
     for earlier in live_sets.all():
         known += live_sets.base_locations(earlier.id)
-    for folder, sources in live.earlier.items():
-        known += [(owner, folder) for owner in live.owners_of(sources)]
+    for folders in (live.earlier, live.write_paths):
+        for folder, sources in folders.items():
+            known += [(owner, folder) for owner in live.owners_of(sources)]
     return tuple(sorted({folder for content_id, folder in known if content_id in give_up}))

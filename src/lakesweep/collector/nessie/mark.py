@@ -8,7 +8,6 @@ from datetime import datetime
 from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.listing import Listing, list_objects
 from lakesweep.collector.mark import Found, MarkedCatalog, Settled
-from lakesweep.collector.nessie.folders import outermost
 from lakesweep.collector.nessie.judging import FilesJudged, file_judge, judge_files
 from lakesweep.collector.nessie.listing import (
     UNTOUCHABLE,
@@ -79,7 +78,7 @@ class MarkedLiveSet(MarkedCatalog):
     def _list(self) -> Listing:
         table_reader = self.live.reader.table_reader
         with table_reader.phases.phase("list") as step:
-            roots = outermost(base.location for base in self.live.folders.bases)
+            roots = self.live.folders.roots
             found = list_objects(
                 table_reader.engine,
                 self.target,

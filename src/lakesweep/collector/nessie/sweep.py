@@ -137,7 +137,8 @@ class SweptLiveSet(SweptCatalog):
             tallies = judged.tallies
             step.handled(judged.garbage_tally)
             step.said = f"still garbage: {judged.garbage_tally}; live again, and kept: {tallies[Verdict.LIVE]}"
-        self.found.refuse_bad_manifests(judged.bad_manifests, "No further file was deleted.")
+        undone = "No further file was deleted."
+        self.found.refuse_bad_manifests(judged.bad_manifests, undone, now.files)
         kept = KeptRows(
             revived=tallies[Verdict.LIVE],
             revived_parts=tuple(judged.kept),

@@ -14,7 +14,7 @@ from lakesweep.lake.records import decode_record, encode_long_record, from_micro
 from lakesweep.lake.values import Repository
 
 # Keys end in an xid, which begins with its time: they sort by age.
-_PREFIX = b"hard-delete/ledger/"
+LEDGER_PREFIX = b"hard-delete/ledger/"
 _KEPT = timedelta(days=90)
 _MOST_REMOVED = 1_000
 
@@ -37,7 +37,7 @@ class DeleteLedger:
 
     def begin(self, repository: Repository, going: Collection[Dropped], now: datetime) -> Change:
         """The record of what is about to be deleted, to be made before the first delete."""
-        key = _PREFIX + new_xid(now).encode()
+        key = LEDGER_PREFIX + new_xid(now).encode()
         rows = [LedgerRow(dropped, now, "deleting") for dropped in going]
         return Change(partition_of(repository), key, _encode(rows))
 
@@ -49,7 +49,7 @@ class DeleteLedger:
         self, repository: Repository, addresses: Collection[str] | None = None
     ) -> Iterator[LedgerRow]:
         """What was deleted, oldest first; only what concerns these addresses, where some are given."""
-        for _, raw in self._context.rows(repository, _PREFIX):
+        for _, raw in self._context.rows(repository, LEDGER_PREFIX):
             for fields in decode_record(raw)["rows"]:
                 if addresses is None or fields["address"] in addresses:
                     yield _row(fields)
@@ -57,7 +57,7 @@ class DeleteLedger:
     def remove_old(self, repository: Repository, now: datetime) -> None:
         """Forget what is long past, in one round only so much."""
         partition = partition_of(repository)
-        for key, raw in self._context.kv.page(partition, prefix=_PREFIX, limit=_MOST_REMOVED):
+        for key, raw in self._context.kv.page(partition, prefix=LEDGER_PREFIX, limit=_MOST_REMOVED):
             rows = decode_record(raw)["rows"]
             if rows and from_micros(rows[0]["at"]) + _KEPT > now:
                 return
