@@ -19,7 +19,7 @@ from lakesweep.collector.judge.references import (
     ReferenceCells,
     counts_schema,
 )
-from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
+from lakesweep.collector.nessie.manifest_hashes import HashedManifest, ManifestKeeper, read_pack
 from lakesweep.collector.nessie.metadata import Named, in_batches
 from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
@@ -171,7 +171,7 @@ class _Emitter:
         self._cells.count(item.name, GONE, len(hashes), entries=len(uris))
         yield from self._cells.add_events(GONE, hashes, order=0)
 
-    def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
+    def kept(self, item: ManifestItem, known: HashedManifest) -> Iterator[pa.RecordBatch]:
         fuller = item.is_fuller(known.entries)
         self._cells.count(item.name, item.kind, len(known.hashes), pack=item.pack, is_fuller=fuller)
         yield from self._cells.add(item.kind, known.hashes)
