@@ -25,7 +25,7 @@ _MOST_TASKS = 200
 
 
 class Copied(Outcomes):
-    """What became of the objects.
+    """What became of the objects of a backup or restore.
 
     Verified rows may be deleted or count as restored, missing ones are recorded as gone, the unverified stay as they are.
     """
@@ -61,7 +61,7 @@ class Copied(Outcomes):
 
 
 def refuse_inside(namespace: Location, other: Location) -> None:
-    """A backup inside the namespace would be listed, and one around it could swallow it."""
+    """Refuse a backup location in or around the namespace: it would be listed as data, or could swallow the data."""
     if namespace.contains(other) or other.contains(namespace):
         raise ConfigError(
             f"{other.uri} overlaps the storage namespace {namespace.uri}. Nothing was copied. Choose a location outside it.",

@@ -129,13 +129,13 @@ def cut_by_address(
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Writes one partition's rows in order. Picklable: it is the meeting function."""
+    """Writes the rows of one partition in the order of their addresses. Picklable: Spark calls it for each partition."""
 
     work: Target
     folder: str
 
     def __call__(self, some: pa.Table, others: pa.Table) -> pa.Table:
-        """One partition's parts."""
+        """Write one partition's rows; returns the parts that were written."""
         both = [unpack_rows(cells, _ROWS, MARK_SCHEMA) for cells in (some, others)]
         rows = _sorted(pa.concat_tables(both))
         row = {

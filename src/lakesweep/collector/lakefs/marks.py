@@ -109,7 +109,7 @@ def is_untouched(store: ObjectStore, plan: Plan) -> bool:
 
 
 def refuse_failed(record: RunRecord) -> None:
-    """A sweep needs a mark that came to its end, whatever else of it lies there."""
+    """Refuse to sweep a mark that did not come to its end, whatever files it has left."""
     if not record.plan_id:
         raise ConfigError(
             f"The mark of run {record.run_id} of {record.repository} was not finished ({record.reason}). Nothing was deleted. "

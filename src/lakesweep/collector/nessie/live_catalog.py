@@ -102,11 +102,11 @@ class LiveCatalog:
 
     @property
     def known(self) -> set[tuple[str, int]]:
-        """(metadata location, snapshot id) of everything read."""
+        """Pairs of metadata location and snapshot id of every state that was read."""
         return {(location, snapshot_id) for _, _, location, snapshot_id in self.states}
 
     def references(self) -> list[ReferenceItem]:
-        """What is live and what dropped tables had, as work."""
+        """References for the judge to read: what is live, and what dropped tables had, which protects."""
         g = self.folders
         items: list[ReferenceItem] = [*g.live.items(LIVE), *g.dropped.items(PROTECTING)]
         named = named_files("others", g.others)

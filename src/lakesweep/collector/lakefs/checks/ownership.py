@@ -67,6 +67,7 @@ def _refuse_neighbours(repository: LakeFSRepository, target: Target) -> Reposito
     own: Repository | None = None
     for other in known:
         place = _place(other, target.namespace_root)
+        # Itself, at the place that is collected: a repository made anew under its name may lie elsewhere.
         if other.id == repository.name:
             own = other if place == here else None
         elif place is not None and (here.contains(place) or place.contains(here)):
@@ -102,6 +103,7 @@ def _refuse_older_marker(store: ObjectStore, own: Repository, clock_skew: timede
             written = store.stat(key).last_modified
         except ObjectNotFoundError:
             continue
+        # The store tells the one time, the server the other.
         if written is not None and written < own.creation_date - clock_skew:
             raise UnsafeToSweepError(
                 f"The namespace {store.root.uri} was marked by a repository at {format_time(written)}, before "
@@ -121,6 +123,7 @@ def _refuse_other_owner(store: ObjectStore, own: Repository, server: str, *, cla
             data = json.dumps(values, indent=2).encode()
             store.write(NOTE, data, create=store.supports_create_if_absent)
         except ObjectExistsError:
+            # Two first runs at once: the note of the other one counts.
             noted = _read_note(store)
     if noted is not None and noted != mine:
         raise UnsafeToSweepError(
