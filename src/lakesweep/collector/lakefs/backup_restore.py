@@ -166,6 +166,7 @@ class _Copying:
             source, target = target, source
             self._promise(parts)
         with self._resources.phases.phase(self._flow) as step:
+            # Whether names at the root are data was decided by the mark; to copy one too many harms nobody.
             work, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
             road = CopyRoad(self._marks, source, target, work, self._folder.verdicts, why_not)
             copied = copy_parts(self._resources.engine, road, parts)
@@ -184,6 +185,7 @@ class _Copying:
         writer.close()
 
     def _tell_restored(self, parts: Sequence[Part]) -> None:
+        # Tasks have written the rows: copied within the store, they need not pass through the driver.
         store, folder = self._namespace.open(), self._events
         for part in parts:
             store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
