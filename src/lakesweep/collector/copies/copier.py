@@ -47,12 +47,12 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRoad:
-    """The stores of a copy run. `marks` holds the parts to read; lists of what was verified go to `folder` in `work`."""
+    """The stores of a copy run. `marks` holds the parts to read; lists of what was verified go to `folder` in `own_folder`."""
 
     marks: Target
     source: Target
     target: Target
-    work: Target
+    own_folder: Target
     folder: str
     why_not: Callable[[str], str]  # why an object of this name must not be copied; picklable
     is_target_empty: bool = False  # when the copying began; what is there since then is ours
@@ -217,7 +217,7 @@ def _digest(store: ObjectStore, key: str) -> bytes:
 
 
 def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
-    store, addresses = road.work.open(), batch.addresses
+    store, addresses = road.own_folder.open(), batch.addresses
     outcomes = [batch.outcomes[address] for address in addresses]
     summary = []
     for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):

@@ -72,7 +72,7 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
     asked = sum(part.rows for part in parts)
-    marks, parts = in_order(engine, road.marks, road.work, road.folder, parts)
+    marks, parts = in_order(engine, road.marks, road.own_folder, road.folder, parts)
     road = replace(road, marks=marks, is_target_empty=_is_empty(road.target.open()))
     # Few objects are spread over all slots, many are not held in one task's memory.
     size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))

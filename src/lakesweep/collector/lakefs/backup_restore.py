@@ -167,8 +167,8 @@ class _Copying:
             self._promise(parts)
         with self._resources.phases.phase(self._flow) as step:
             # Whether names at the root are data was decided by the mark; to copy one too many harms nobody.
-            work, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
-            road = CopyRoad(self._marks, source, target, work, self._folder.verdicts, why_not)
+            own_folder, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
+            road = CopyRoad(self._marks, source, target, own_folder, self._folder.verdicts, why_not)
             copied = copy_parts(self._resources.engine, road, parts)
             step.handled(tally_of(copied.verified))
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())

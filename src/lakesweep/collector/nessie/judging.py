@@ -70,9 +70,9 @@ def _path(row: dict[str, Any]) -> str:
     return str(row["item"]).split(":", 2)[2]
 
 
-def file_judge(work: Target, folder: str, newest: datetime) -> Judge:
+def file_judge(own_folder: Target, folder: str, newest: datetime) -> Judge:
     """The judge of files: what was modified at the time `newest`, or before it, may go."""
-    return Judge(FileRows(), work, folder, newest + _TICK, dates_are_final=True)
+    return Judge(FileRows(), own_folder, folder, newest + _TICK, dates_are_final=True)
 
 
 def judge_files(

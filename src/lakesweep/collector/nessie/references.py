@@ -86,13 +86,17 @@ ReferenceItem = ManifestItem | NamedFiles | GoneFiles
 
 
 def read_references(
-    stores: TableStores, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
+    stores: TableStores,
+    own_folder: Target,
+    partitions: int,
+    kept_in: str,
+    items: Iterator[ReferenceItem],
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
 
     What is read of manifests is kept in the folder `kept_in`; those of which it is kept already are not read.
     """
-    emit = _Emitter(partitions, ManifestKeeper(work.open(), kept_in))
+    emit = _Emitter(partitions, ManifestKeeper(own_folder.open(), kept_in))
     manifests: dict[str, list[ManifestItem]] = {}
     packs: dict[str, list[ManifestItem]] = {}
     for item in items:
@@ -104,10 +108,10 @@ def read_references(
             case NamedFiles():
                 yield from emit.item(item.name, item.kind, pa.array(item.uris, pa.string()))
             case GoneFiles():
-                lists = list(read_addresses(work.open().read(item.key), item.key))
+                lists = list(read_addresses(own_folder.open().read(item.key), item.key))
                 yield from emit.gone(item, pa.chunked_array(lists, pa.string()).combine_chunks())
     for pack, wanted in packs.items():
-        kept = read_pack(work.open(), pack)
+        kept = read_pack(own_folder.open(), pack)
         for item in wanted:
             known = kept.get(item.path)
             if known is not None and known.serves(item.promised):

@@ -67,12 +67,12 @@ class FileRows:
 
 
 def read_candidates(
-    work: Target, protection: FolderIndex, partitions: int, parts: Iterator[CandidatePart]
+    own_folder: Target, protection: FolderIndex, partitions: int, parts: Iterator[CandidatePart]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of rows (of a listing's parts, a plan's, deferred ones), and one COUNTS cell per task."""
     return candidate_cells(
         parts,
-        partial(_rows_of, work.open(), protection),
+        partial(_rows_of, own_folder.open(), protection),
         lambda rows: rows.column("hash").to_numpy(),
         partitions,
         bytes_per_row=_BYTES_PER_ROW,
