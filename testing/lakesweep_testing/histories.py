@@ -44,7 +44,7 @@ class RandomHistory:
         )
 
     def write(self, steps: int) -> None:
-        """So many steps, each a verb of a user; what the server refuses (nothing to commit, a conflict) is passed over."""
+        """Take this many steps, each a verb of a user; what the server refuses (nothing to commit, a conflict) is passed over."""
         verbs = [
             (self._upload, 30),
             (self._delete, 12),

@@ -232,10 +232,35 @@ def test_only_the_top_of_a_run_holds_all_of_it() -> None:
 
 
 def test_every_file_of_the_collector_is_on_the_map() -> None:
-    """ARCHITECTURE.md has a word on each."""
+    """ARCHITECTURE.md has a word on each, in the table of the room that it stands in."""
     said = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text("utf-8")
-    files = [m for m in (SOURCE / "collector").rglob("*.py") if m.name != "__init__.py"]
-    assert [str(m.relative_to(SOURCE)) for m in files if m.name not in said] == []
+    tables = re.findall(
+        r"^\| (shared|`lakefs/`|`nessie/`) \|(.*?)\n\n", said, re.MULTILINE | re.DOTALL
+    )
+    named = {room.strip("`/"): _files_in(table) for room, table in tables}
+    there: dict[str, set[str]] = {room: set() for room in named}
+    for module in (SOURCE / "collector").rglob("*.py"):
+        if module.name != "__init__.py":
+            first, *rest = module.relative_to(SOURCE / "collector").parts
+            is_shared = first not in named
+            room = "shared" if is_shared else first
+            there[room].add("/".join([first, *rest] if is_shared else rest))
+    for room, files in there.items():
+        # Of `copies/` the table has the folder, and beside it the names of its files.
+        assert {file for file in files if file not in named[room]} == set(), room
+
+
+def _files_in(table: str) -> set[str]:
+    """`judge/meeting.py` and `explain/explain.py` for `judge/meeting.py` and `explain/`: `explain.py`."""
+    found: set[str] = set()
+    for row in table.splitlines():
+        folder = ""
+        for name in re.findall(r"`([\w/.]+)`", row):
+            if name.endswith("/"):
+                folder = name
+            elif name.endswith(".py"):
+                found.add(name if "/" in name else folder + name)
+    return found
 
 
 def test_the_way_of_one_object_names_files_that_exist() -> None:
@@ -332,9 +357,24 @@ def test_every_folder_has_its_arrows() -> None:
 def test_a_docstring_makes_sense_alone() -> None:
     """Who reads "The same for a view" in an editor's pop-up has not read the function above."""
     leaning = [
-        name_of(module) for module in modules() if '"""The same' in module.read_text("utf-8")
+        f"{name_of(module)}: {words}"
+        for module in modules()
+        for words in re.findall(
+            r'"""((?:The same|The other|So many)\b.*)', module.read_text("utf-8")
+        )
     ]
     assert leaning == []
+
+
+def test_no_two_classes_of_the_collector_share_a_name() -> None:
+    """One name, one thing. What a user asks of a mark is the same question to each catalog."""
+    homes: dict[str, list[str]] = {}
+    for module in sorted((SOURCE / "collector").rglob("*.py")):
+        for node in ast.walk(_parsed(module)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(name_of(module))
+    del homes["MarkRequest"]
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 def test_unit_tests_stand_where_their_source_does() -> None:

@@ -19,7 +19,7 @@ from lakesweep.errors import LakesweepError
 
 @dataclass(frozen=True, slots=True)
 class Authorised:
-    """What may be deleted by a look at what is live now, and what became of the other rows."""
+    """Rows of a plan that may be deleted, after what is live now was read; and what became of the other rows."""
 
     parts: list[Part]
     done: Tally = field(default_factory=Tally)  # deleted by an earlier round or sweep
@@ -47,7 +47,7 @@ class SweepTexts:
 class SweptCatalog(Protocol):
     """A catalog whose plan is swept. One object serves one sweep, and remembers what it needs between rounds.
 
-    A class that names this one as its base need not answer what has an answer here.
+    A method with a body is a default: a catalog that has this class as its base need not write it.
     """
 
     texts: SweepTexts
@@ -58,7 +58,7 @@ class SweptCatalog(Protocol):
 
     @property
     def files(self) -> RunFiles:
-        """Where the plan's run keeps its files."""
+        """The paths of the files of the plan's run."""
 
     def gone_folder(self, time: datetime) -> str:
         """The folder for the names of what is deleted from this time on."""
@@ -69,14 +69,14 @@ class SweptCatalog(Protocol):
         return ()
 
     def put_up_fence(self, until: datetime) -> None:
-        """Have the catalog refuse whatever would revive a row of the plan, where it can; before every look.
+        """Make the catalog refuse whatever would revive a row of the plan, where it can. Called before every look.
 
         Nothing is deleted by that look, and no delete of it arrives, after `until`.
         """
         return None
 
     def lift_fence(self) -> None:
-        """Have it refuse no longer; only when every delete of the round was answered."""
+        """Make the catalog refuse revivals no longer. Called only when every delete of the round was answered."""
         return None
 
     def look_again(self, before: Sequence[Part] | None) -> Authorised:
@@ -86,14 +86,14 @@ class SweptCatalog(Protocol):
         """
 
     def deleter(self) -> RowDeleter:
-        """Deletes what the last look authorised."""
+        """What deletes the rows that the last look authorised."""
 
     def stopped(self, reason: str, progress: SweepProgress) -> str:
         """The message about a sweep that stopped half-way."""
         return f"The sweep of {self.texts.plan} stopped half-way: {reason} {self.texts.go_on}"
 
     def described(self, record: RunRecord, progress: SweepProgress) -> RunRecord:
-        """The record, which has the sweep's counts, with what only the catalog knows of it."""
+        """The record, which has the sweep's counts already, with what only the catalog knows of the sweep."""
         return record
 
     def concluded(

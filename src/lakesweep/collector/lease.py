@@ -56,7 +56,7 @@ class _Held:
 
 
 class Lease:
-    """Held while a run works. `store_time` is the store's clock at the moment the lease was made.
+    """Keeps other collectors off the repository while a run works. `store_time` is the store's clock when it was taken.
 
     `process_tree` gives the mark of the processes that the run's tasks are in (`Engine.process_tree`): whoever finds the
     run dead takes the lease over at once only where none of them is left. Else it waits out the lease's life, which is
@@ -301,7 +301,7 @@ class Lease:
 
 
 class NoLease(Lease):
-    """The user vouches that no other collector runs; the store's clock is still read."""
+    """Stands in for a lease where the user vouches that no other collector runs; only the store's clock is read."""
 
     def __enter__(self) -> Lease:
         self.store_time = self.store_now()
@@ -311,11 +311,11 @@ class NoLease(Lease):
         return None
 
     def renew(self, life: timedelta = timedelta(0)) -> datetime:
-        """The store's clock."""
+        """The store's clock now; there is no lease to renew."""
         return self.store_now()
 
     def assert_held(self) -> None:
-        """The user's word is all there is."""
+        """Nothing to check: the user's word stands for the lease."""
 
 
 def _process_space() -> str:

@@ -54,7 +54,7 @@ Folder = TypeVar("Folder")  # how a catalog names a folder: by a key, or by its 
 
 @dataclass(frozen=True, slots=True)
 class Piece(Generic[Folder]):
-    """One piece of a listing: everything below a folder, or only what lies directly in it; of keys after and up to some."""
+    """One piece of a listing: all keys below a folder, or only those directly in it; where asked, of a range of keys only."""
 
     folder: Folder
     recursive: bool = True
@@ -85,7 +85,7 @@ class ReadSoFar:
 
 @dataclass(frozen=True, slots=True)
 class TaskPieces(Generic[Folder]):
-    """What one task lists straight into cells: a source of candidates, of which nobody promised a number."""
+    """The pieces that one task lists straight into cells. As a source of candidates it promises no number of rows."""
 
     number: int
     pieces: tuple[Piece[Folder], ...]
@@ -98,24 +98,24 @@ class TaskPieces(Generic[Folder]):
 
 
 class ListedCatalog(ABC, Generic[Folder]):
-    """What a catalog adds to a listing. Small and picklable, as it travels with each task."""
+    """A listing's questions to a catalog: where pieces lie, and which objects are candidates. Picklable: sent with each task."""
 
     __slots__ = ()
     schema: pa.Schema  # of a candidate's row, which begins with its name
 
     @property
     def is_cut(self) -> bool:
-        """Whether every piece can be left off after some objects, so that it is known what a round costs at most."""
+        """Whether the listing of any piece can stop after a number of objects, so that the cost of a round has a bound."""
         return False
 
     @abstractmethod
     def places(
         self, pieces: Sequence[Piece[Folder]]
     ) -> Iterator[tuple[ObjectStore, dict[Piece[Folder], str]]]:
-        """Stores, and for each the pieces that lie there with the prefix of their keys."""
+        """The stores that the pieces lie in, each with its pieces and the prefix of each piece's keys."""
 
     def named(self, piece: Piece[Folder], page: pa.RecordBatch) -> pa.RecordBatch:
-        """A page of a piece, by the names that the catalog has for objects."""
+        """A page of a piece, with each key replaced by the name that the catalog has for the object."""
         return page
 
     def pages(
@@ -140,7 +140,7 @@ class ListedCatalog(ABC, Generic[Folder]):
                 unread |= {str(p): one for p, one in read.items() if one.objects >= limit}
 
     def rest(self, piece: Piece[Folder], read: ReadSoFar, parts: int) -> list[Piece[Folder]]:
-        """What is left to read of a piece that was left off, in up to so many pieces."""
+        """Pieces, at most `parts` of them, that together list what is left of a piece whose listing stopped early."""
         whole = KeyRange("", piece.start_after, piece.end_at)
         return [
             replace(piece, start_after=one.start_after, end_at=one.end_at)
@@ -152,14 +152,14 @@ class ListedCatalog(ABC, Generic[Folder]):
         return pc.invert(page.column("is_odd"))
 
     def rows(self, candidates: pa.RecordBatch) -> pa.RecordBatch:
-        """What is kept of candidates: what their listing tells, and nulls for all else."""
+        """The candidates as rows of `schema`: columns that the listing knows, and nulls in the others."""
         told = dict(zip(candidates.schema.names, candidates.columns, strict=True))
         told |= {self.schema.names[0]: told["key"], "size_bytes": told["size"]}
         columns = [told.get(f.name, pa.nulls(candidates.num_rows, f.type)) for f in self.schema]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def notices(self, rows: pa.RecordBatch, protected: pa.RecordBatch) -> Iterable[tuple[str, str]]:
-        """(kind, name) of what the driver must hear of: candidates are told by their rows."""
+        """What the driver must hear of, as (kind, name): odd things seen among the candidates or among the other objects."""
         return ()
 
 
@@ -183,7 +183,7 @@ class ListedStore(ListedCatalog[str]):
 def _pages(
     store: ObjectStore, places: Mapping[Piece[Folder], str], most: int | None
 ) -> Iterator[tuple[Piece[Folder], pa.RecordBatch]]:
-    """Pages of pieces: those of whole folders many at once, then what lies directly in the others."""
+    """The pages of all pieces: recursive pieces are listed many at once, the others one after another behind them."""
     scans = {
         piece: KeyRange(prefix, piece.start_after, piece.end_at, most)
         for piece, prefix in places.items()
@@ -198,12 +198,12 @@ def _pages(
 
 
 def is_cut(store: ObjectStore) -> bool:
-    """Whether large pieces are cut: pages of a local folder cost no waiting, and can't be asked for from anywhere."""
+    """Whether large pieces are cut. Not in a local folder: its pages cost no waiting, and can't begin at any key."""
     return store.backend.is_key_ordered and store.root.kind != "local"
 
 
 def _direct(store: ObjectStore, scan: KeyRange) -> Iterator[pa.RecordBatch]:
-    """What lies directly in a folder, and where it is much, only the begin of it."""
+    """Pages of the objects that lie directly in a folder; of a large folder only the first ones, up to the scan's limit."""
     if not is_cut(store):
         pages = iter([store.list_folder(scan.prefix).objects])
     else:
@@ -219,7 +219,7 @@ def _direct(store: ObjectStore, scan: KeyRange) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a listing saw. All of it is in the parts, but for what is protected."""
+    """The result of a listing: its totals, and the parts that hold every object but the protected ones."""
 
     listed: Tally
     protected: Tally
@@ -290,7 +290,7 @@ def list_objects(
 
 
 def _fitting_here(engine: Engine, pieces: int) -> int:
-    """How many objects of each piece can be listed in the driver's own process; less than none where it has no time."""
+    """How many objects of each piece can be listed in the driver's own process; negative where it has no time for any."""
     seconds = engine.seconds_here * _SHARE_HERE / max(pieces, 1) - _SECONDS_PER_PIECE
     return int(seconds / SECONDS_PER_OBJECT)
 
@@ -338,7 +338,7 @@ def list_pieces(
 
 
 def joined(pages: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pages as large ones, of which each takes a pattern once."""
+    """Small pages joined into large ones: matching a key pattern costs more for each page than for each key."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for page in pages:

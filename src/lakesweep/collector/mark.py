@@ -14,7 +14,7 @@ from lakesweep.errors import UnsafeToSweepError
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search brought in: verdicts on all candidates, and what the listing saw where one brought them all."""
+    """The result of a search: the verdicts on all candidates, and the totals of the listing where one brought them all."""
 
     judged: Judged
     garbage: list[Part]
@@ -29,7 +29,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Garbage after the catalog's second thoughts, which may keep more and never less."""
+    """The garbage that is left after the catalog's own last checks, which may keep more and never less."""
 
     garbage: list[Part]
     live: list[Part] = field(default_factory=list)  # turned out to be read
@@ -38,7 +38,7 @@ class Settled:
 
     @property
     def kept(self) -> list[Part]:
-        """All that is no garbage any more."""
+        """The parts that the last checks took out of the garbage."""
         return [*self.live, *self.undecided]
 
 
@@ -52,7 +52,7 @@ class Garbage:
 
     @property
     def tally(self) -> Tally:
-        """What a plan names."""
+        """Objects and bytes of the garbage."""
         return tally_of(self.settled.garbage)
 
 
@@ -61,20 +61,20 @@ class MarkedCatalog(Protocol):
 
     @property
     def name(self) -> str:
-        """As messages name it."""
+        """The name of the repository or catalog in messages."""
         ...
 
     def search(self) -> Found:
-        """Take canaries, read what is live, list what is there, and judge the one by the other (`judge_all`)."""
+        """Take canaries, read what is live, list what exists, and judge what exists by what is live (`judge_all`)."""
         ...
 
     def settle(self, found: Found) -> Settled:
-        """Refuse what must not be believed; take out of the garbage what must stay after all."""
+        """The catalog's own last checks: refuse a result in doubt, and take out of the garbage what must stay after all."""
         return Settled(found.garbage)
 
 
 def find_garbage(catalog: MarkedCatalog, phases: Phases) -> Garbage:
-    """Search, and believe nothing that does not add up.
+    """Find the garbage of a catalog, with an account of every listed object; refused where the numbers do not add up.
 
     Raises:
         UnsafeToSweepError: doubt about what is live, or about a number.

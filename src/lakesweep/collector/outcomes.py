@@ -27,7 +27,7 @@ OUTCOMES_SCHEMA = pa.schema(
 def write_outcome(
     store: ObjectStore, folder: str, outcome: str, rows: pa.Table, *, stem: str, example: str = ""
 ) -> dict[str, object]:
-    """Write the rows that have this outcome; a row of `OUTCOMES_SCHEMA` about them."""
+    """Write the rows that have this outcome into parts; returns a row of `OUTCOMES_SCHEMA` that counts them."""
     return {
         "outcome": outcome,
         "objects": rows.num_rows,
@@ -47,7 +47,7 @@ class Outcomes:
 
     @classmethod
     def of(cls, told: Iterable[Mapping[str, Any]]) -> Self:
-        """What tasks told in rows of `OUTCOMES_SCHEMA`."""
+        """The sums of what tasks returned, in rows of `OUTCOMES_SCHEMA`."""
         found = cls()
         for row in told:
             found.add(row["outcome"], Tally(row["objects"], row["bytes"]), row["example"])

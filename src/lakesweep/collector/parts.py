@@ -53,7 +53,7 @@ class PartWriter:
     _rows: int = 0
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Take these rows; they are durable only after `close`."""
+        """Add rows to the part that is being gathered; they are durable only after `close`."""
         for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
             if batch.num_rows:
                 self._waiting.append(batch)
@@ -62,7 +62,7 @@ class PartWriter:
                 self._flush()
 
     def close(self) -> list[Part]:
-        """Write what is left; the parts written in all."""
+        """Write the rows that still wait; returns every part that was written."""
         if self._rows:
             self._flush()
         return self.parts
@@ -84,19 +84,19 @@ class PartWriter:
 def written_parts(
     store: ObjectStore, folder: str, stem: str, rows: pa.Table
 ) -> list[dict[str, object]]:
-    """Write these rows; the parts, as a value of `PARTS`."""
+    """Write rows into parts; returns those parts as a task tells its driver of them, as a value of `PARTS`."""
     writer = PartWriter(store, folder, stem, rows.schema)
     writer.add(rows)
     return [asdict(part) for part in writer.close()]
 
 
 def parts_told(*told: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """The parts that tasks told of, in values of `PARTS`."""
+    """The parts that tasks have written, out of the values of `PARTS` in their results."""
     return [Part(**part) for parts in told for part in parts]
 
 
 def tally_of(parts: Iterable[Part]) -> Tally:
-    """What these parts hold in all."""
+    """Objects and bytes in all of these parts together."""
     parts = list(parts)
     return Tally(sum(part.rows for part in parts), sum(part.bytes for part in parts))
 

@@ -20,14 +20,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Step:
-    """A phase under way; set `items` when the number is known, `said` for the words of its closing line."""
+    """A phase under way. Set `items` when the number is known, and `said` for the text of its closing log line."""
 
     items: int = 0
     size_bytes: int = 0
     said: str = ""
 
     def handled(self, tally: Tally) -> None:
-        """The objects that the phase handled, and their bytes."""
+        """Set how many objects and bytes the phase has handled."""
         self.items, self.size_bytes = tally.objects, tally.bytes
 
 
@@ -70,13 +70,13 @@ class Phases:
         )
 
     def advance(self, items: int) -> None:
-        """So many more were handled by the driver itself."""
+        """Show that the driver itself has handled this many more items."""
         phase = self.board.current
         if phase is not None:
             phase.advance(items)
 
     def show_tasks(self, done: int, total: int) -> None:
-        """So many of the engine's tasks are done: it tells how far a phase is where nobody knows a total."""
+        """Show how many of the engine's tasks are done: where nobody knows a total of items, this is the progress."""
         phase = self.board.current
         if phase is not None and total:
             phase.tasks_done, phase.tasks = done, total
@@ -85,7 +85,7 @@ class Phases:
 def reporting_engine(
     engine: Engine, phases: Phases, elsewhere: Callable[[], Mailbox | None]
 ) -> Engine:
-    """An engine whose tasks report to the phases, where anybody looks; `elsewhere` is for tasks on other machines."""
+    """The engine, its tasks reporting to the phases if progress is shown; `elsewhere` carries reports between machines."""
     return ReportingEngine(engine, phases.board, elsewhere) if phases.board.is_shown else engine
 
 

@@ -21,7 +21,7 @@ SCHEMA = "lakesweep.plan/2"
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile(Part):
-    """One file of the mark, and the fingerprint by which a changed file is told."""
+    """One file of a mark, with the ETag by which a sweep notices that it was changed."""
 
     etag: str
 
@@ -46,6 +46,7 @@ class Plan:
     id: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
+        # Whoever confirms the id confirms all of this, the fingerprints of the files included.
         content = json.dumps(self._content(), sort_keys=True).encode()
         object.__setattr__(self, "id", hashlib.sha256(content).hexdigest()[:16])
 
@@ -69,7 +70,7 @@ class Plan:
 
     @property
     def unsafe_flag(self) -> str:
-        """What a command that sweeps this plan has to say besides."""
+        """The flag that a command needs to sweep a plan whose minimum age was lowered, after a blank; else empty."""
         return f" --unsafe-min-age {self.repository}" if self.is_min_age_lowered else ""
 
     def check_age_allowed(self, allow_lower_min_age: bool) -> None:
@@ -113,7 +114,7 @@ def decode_plan(data: bytes, what: str) -> Plan:
 
 
 def planned_files(store: ObjectStore, parts: Iterable[Part]) -> tuple[PlannedFile, ...]:
-    """Parts of a plan, each with its fingerprint in the store."""
+    """The parts of a plan, each with the ETag that it has in the store now."""
     return tuple(
         PlannedFile(part.key, part.rows, part.bytes, store.stat(part.key).etag or "")
         for part in parts

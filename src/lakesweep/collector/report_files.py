@@ -27,7 +27,7 @@ class FileChannel:
     tells_all: bool = False  # a task that is done within seconds is not worth a request
 
     def open(self) -> Callable[[Report], None]:
-        """What writes a report."""
+        """A function that writes one report into the task's file."""
         store = self.target.open()
 
         def send(report: Report) -> None:
@@ -38,7 +38,7 @@ class FileChannel:
 
 
 class FileMailbox:
-    """The driver's end. It reads no more often than tasks write, and removes nothing but reports of its own tasks."""
+    """Where the driver reads the reports of its tasks, no more often than they write; it removes no others' files."""
 
     def __init__(self, target: Target, folder: str, every_seconds: float = EVERY_SECONDS) -> None:
         self._store = target.open()
@@ -47,13 +47,13 @@ class FileMailbox:
         self.channel = FileChannel(target, self._folder, every_seconds)
 
     def take(self) -> Iterator[Report]:
-        """The reports that lie there, if it is time to look."""
+        """All present reports; none where the last reading was less than `every_seconds` ago."""
         if time.monotonic() >= self._next_at:
             yield from self._read(list(self._store.keys(self._folder)))
             self._next_at = time.monotonic() + self.channel.every_seconds
 
     def finish(self) -> Iterator[Report]:
-        """The last reports; their files are removed."""
+        """All present reports for the last time: their files are removed then."""
         keys = list(self._store.keys(self._folder))
         try:
             yield from self._read(keys)

@@ -31,7 +31,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Our own folder, the engine, the clock of this machine, and the limits of a run."""
+    """What every step of a run needs: the folder for its own files, the engine, this machine's clock, and limits."""
 
     target: Target  # the folder that holds the plan, the ledger and the record
     engine: Engine
@@ -48,7 +48,7 @@ class Resources:
 
     @property
     def store(self) -> ObjectStore:
-        """Our own folder."""
+        """The store of the folder that holds the plan, the ledger and the record."""
         return self.target.open()
 
     def run_on_parts(

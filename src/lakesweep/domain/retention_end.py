@@ -138,7 +138,7 @@ class _Ends:
 
 
 def _days_after(time: datetime, days: int) -> datetime | None:
-    """So many days later; None beyond the calendar, and its beginning before it, as `retained_commits` reads them."""
+    """A time some days later. None: later than the calendar goes; a time before the calendar is its first moment."""
     try:
         return time + timedelta(days=days)
     except OverflowError:

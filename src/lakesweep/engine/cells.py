@@ -88,7 +88,7 @@ def unpack_rows(cells: pa.Table, kind: int, schema: pa.Schema) -> pa.Table:
 
 
 def packed_stream(cells: pa.Table, kind: int, schema: pa.Schema) -> bytes:
-    """The rows of one kind among the cells as one stream: how a meeting hands a task's counts on to the driver."""
+    """The rows of one kind among the cells, as one Arrow stream in which a meeting sends tasks' counts to the driver."""
     batches = unpack_rows(cells, kind, schema).combine_chunks().to_batches()
     return pack_stream(batches[0] if batches else pa.RecordBatch.from_pylist([], schema=schema))
 
@@ -108,7 +108,7 @@ def is_in(hashes: Hashes, ordered: Hashes) -> npt.NDArray[np.bool_]:
 
 
 def single_cell(kind: int, partition: int, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """One cell for a partition named by the caller: how a task sends its own counts along with its rows."""
+    """One cell for a partition that the caller names; by it a task sends its counts along with its rows."""
     blob = pack_stream(rows)
     return _cells(
         np.array([partition]), kind, np.array([0, len(blob)]), np.frombuffer(blob, dtype=np.uint8)

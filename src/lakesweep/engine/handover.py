@@ -20,19 +20,19 @@ _TAKEN = b"+"
 
 
 def hand_over() -> bool:
-    """Give our words, environment and standard streams to the process that listens, and stay until it ends.
+    """Give our arguments, environment and standard streams to the process that listens, and stay until it ends.
 
     False where there is none, where it has been given its part already, and where it ended before it took it.
     """
     path = os.environ.pop(SOCKET_VARIABLE, None)
     if path is None:
         return False
-    given = pickle.dumps((sys.argv[1:], dict(os.environ)))
+    sent = pickle.dumps((sys.argv[1:], dict(os.environ)))
     with socket.socket(socket.AF_UNIX) as connection:
         try:
             connection.connect(path)
-            socket.send_fds(connection, [_LENGTH.pack(len(given))], _STREAMS)
-            connection.sendall(given)
+            socket.send_fds(connection, [_LENGTH.pack(len(sent))], _STREAMS)
+            connection.sendall(sent)
             is_taken = connection.recv(1) == _TAKEN
         except OSError:
             return False
@@ -42,7 +42,7 @@ def hand_over() -> bool:
 
 
 def take_over(listener: socket.socket) -> socket.socket:
-    """Become the process that hands over: its words, its environment, its standard streams.
+    """Take the place of the process that hands over: its arguments, its environment, its standard streams.
 
     Returns the connection, which tells the other that we are still there for as long as it is open.
     """
@@ -52,17 +52,17 @@ def take_over(listener: socket.socket) -> socket.socket:
     listener.close()
     header, streams, _, _ = socket.recv_fds(connection, _LENGTH.size, len(_STREAMS))
     (length,) = _LENGTH.unpack(header)
-    given = bytearray()
-    while len(given) < length:
-        more = connection.recv(length - len(given))
+    sent = bytearray()
+    while len(sent) < length:
+        more = connection.recv(length - len(sent))
         if not more:
             raise EOFError("the process that hands over ended half-way")
-        given += more
-    words, environment = pickle.loads(given)
+        sent += more
+    arguments, environment = pickle.loads(sent)
     for stream, ours in zip(streams, _STREAMS, strict=True):
         os.dup2(stream, ours)
         os.close(stream)
-    sys.argv[1:] = words
+    sys.argv[1:] = arguments
     os.environ.clear()
     os.environ.update(environment)
     connection.sendall(_TAKEN)

@@ -67,11 +67,11 @@ class HereFirst:
 
     @property
     def seconds_here(self) -> float:
-        """What is left of the time for small work."""
+        """How many more seconds of work this process will do before it leaves work to Spark."""
         return 0.0 if self._large.has_started else max(0.0, self._seconds_left)
 
     def begin(self, seconds: float | None = None) -> None:
-        """Start Spark now where it is known to be needed. Else the work will show."""
+        """Start Spark now if the work to come is known to need it; else it starts when work turns out to be too much."""
         if not self._has_room(seconds):
             self._large.begin()
 
@@ -108,13 +108,13 @@ class HereFirst:
 
     @contextmanager
     def _charged(self) -> Iterator[None]:
-        """Takes what the block took from the time for small work."""
+        """Subtract the time that the block takes from the seconds that small work may take."""
         began = time.monotonic()
         yield
         self._seconds_left -= time.monotonic() - began
 
     def _takes(self, seconds: float | None) -> bool:
-        """Whether work of that cost is done here."""
+        """Whether work that costs this many seconds is done in this process."""
         if self._large.has_started or not self._has_room(seconds):
             # From here on all goes to Spark: it will run anyway.
             self._seconds_left = 0.0
@@ -130,7 +130,7 @@ class HereFirst:
 def meet_cells(
     ours: pa.Table, theirs: pa.Table, meet: Meet, schema: pa.Schema, partitions: int
 ) -> pa.Table:
-    """What the meetings of all partitions return, one after another."""
+    """Run the meeting of each partition in this process, one after another; returns the rows of all."""
     results: list[pa.Table] = []
     for partition in range(partitions):
         cells = [
@@ -142,7 +142,7 @@ def meet_cells(
 
 
 def _of_tasks(scatter: Scatter, tasks: Sequence[Sequence[Any]]) -> Scatter:
-    """What is left of a scatter when some of its tasks are done."""
+    """A scatter of some of its tasks alone, for when the others are done."""
     items = [item for task in tasks for item in task]
     task_of = [number for number, task in enumerate(tasks) for _ in task]
     return replace(scatter, items=items, tasks=len(tasks), task_of=task_of)

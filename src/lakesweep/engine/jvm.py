@@ -94,7 +94,7 @@ class AheadJvm:
             del os.environ[GATEWAY_PORT], os.environ[GATEWAY_SECRET]
 
     def abandon(self) -> None:
-        """End it now."""
+        """End the JVM now."""
         self._end(self._process, self._workers)
 
     def _end(self, *processes: subprocess.Popen[bytes] | None) -> None:
@@ -112,7 +112,7 @@ _taken: list[AheadJvm] = []
 
 @contextlib.contextmanager
 def jvm_ahead(master: str | None, conf: Mapping[str, str] | None) -> Iterator[None]:
-    """A JVM for such a session is on its way during the block. At its end it is there only if somebody took it."""
+    """Start a JVM for a session with these settings beside the block; one that nobody has taken by its end is ended."""
     global _ahead
     _ahead = _ahead or _start(master, conf)
     try:
@@ -124,7 +124,7 @@ def jvm_ahead(master: str | None, conf: Mapping[str, str] | None) -> Iterator[No
 
 
 def _start(master: str | None, conf: Mapping[str, str] | None) -> AheadJvm | None:
-    """None where there is a JVM already, where pyspark is not known, and where none can be had: whoever needs it is told why."""
+    """Start a JVM; None where there is one already, where this pyspark was never tried, or where Java is missing."""
     home = spark_home()
     if home is None or has_gateway() or not is_known():
         return None
@@ -137,7 +137,7 @@ def _start(master: str | None, conf: Mapping[str, str] | None) -> AheadJvm | Non
 
 
 def take_jvm(settings: Mapping[str, str]) -> AheadJvm | None:
-    """The JVM that was started ahead with these settings, once."""
+    """The JVM that was started ahead with these settings, for its first caller; None for all others."""
     global _ahead
     if _ahead is None or _ahead.settings != dict(settings):
         return None

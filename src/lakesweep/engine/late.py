@@ -61,7 +61,7 @@ class LateEngine:
 
     @property
     def seconds_here(self) -> float:
-        """All work is that of the engine to come."""
+        """Zero: all work is left to the engine that will be started."""
         return 0.0
 
     def begin(self, seconds: float | None = None) -> None:

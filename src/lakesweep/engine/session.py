@@ -78,7 +78,7 @@ def build_session(
 
 
 def _made(builder: SparkSession.Builder, jvm: AheadJvm | None) -> SparkSession:
-    """A session on the JVM that was started ahead; on one that pyspark starts, where it can't connect to ours."""
+    """Make the session on the JVM that was started ahead; where pyspark can't connect to it, on one that pyspark starts."""
     if jvm is not None:
         is_there = False
         try:
@@ -105,7 +105,7 @@ def session_properties(session: SparkSession) -> dict[str, str]:
 
 
 def refuse_unreachable(remote: str) -> None:
-    """A Connect server that is not there is told at once: Spark's own client tries for ten minutes."""
+    """Refuse at once where no Connect server answers: Spark's own client would try for ten minutes."""
     place = urlsplit(remote)
     if place.scheme != "sc" or not place.hostname:
         return
@@ -123,7 +123,7 @@ def refuse_unreachable(remote: str) -> None:
 
 @contextmanager
 def _stdout_kept_clean() -> Iterator[None]:
-    """A JVM that starts inside the block writes to our stderr what it would write to our stdout, which has results."""
+    """Send what a JVM started in the block writes to stdout to our stderr: stdout is for results alone."""
     sys.stdout.flush()
     try:
         ours = os.dup(1)

@@ -47,7 +47,7 @@ def session_settings(master: str | None, conf: Mapping[str, str] | None) -> dict
 
 
 def prepare_environment(settings: Mapping[str, str]) -> None:
-    """Which Java and which Python Spark finds."""
+    """Set the variables by which Spark finds its Java, and the Python of its workers."""
     os.environ["JAVA_HOME"] = str(find_java_home())
     # Workers must find the same packages as the driver does. pyspark itself goes by the variable alone, and does not
     # look at the setting, which only spark-submit does.

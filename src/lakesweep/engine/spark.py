@@ -61,11 +61,11 @@ class SparkEngine:
 
     @property
     def seconds_here(self) -> float:
-        """All work is that of executors."""
+        """Zero: all work is left to executors."""
         return 0.0
 
     def begin(self, seconds: float | None = None) -> None:
-        """A session that is there has begun."""
+        """Do nothing: the session has started already."""
 
     def collect(self, scatter: Scatter) -> pa.Table:
         """Do the work and bring its rows to the driver."""
@@ -152,7 +152,7 @@ class _Mapper:
         return self.mapped(item.as_buffer() for b in batches for item in b.column("item"))
 
     def mapped(self, items: Iterable[bytes | pa.Buffer]) -> Iterator[pa.RecordBatch]:
-        """What the work function makes of the pickled items."""
+        """The batches that the work function makes of pickled items."""
         try:
             batches = self._work(pickle.loads(item) for item in items)
             is_tried_again = self._has_retries and is_first_attempt()
@@ -194,7 +194,7 @@ def is_first_attempt() -> bool:
 
 
 def _tries_again(spark: SparkSession) -> bool:
-    """Whether Spark gives a task that failed a second try: on threads of this machine it does not, unless told to."""
+    """Whether Spark tries a failed task once more. On threads of this machine it does not, unless it was told to."""
     # A session's own settings may name a master that came too late; its context knows the one it works for.
     has_context = hasattr(spark, "sparkContext")
     master = spark.sparkContext.master if has_context else spark.conf.get("spark.master", "")
@@ -205,7 +205,7 @@ def _tries_again(spark: SparkSession) -> bool:
 
 
 def _runs_here(spark: SparkSession) -> bool:
-    """Whether all tasks run in processes that this one started; a Connect server's are its own."""
+    """Whether all tasks run in processes that this one started. Those of a Connect server do not."""
     master = str(spark.conf.get("spark.master", "") or "")
     return hasattr(spark, "sparkContext") and re.fullmatch(r"local(\[.*\])?", master) is not None
 

@@ -49,7 +49,7 @@ def rows_or_error(
 def cells_or_errors(
     batches: Iterator[pa.RecordBatch], partitions: int, *, is_tried_again: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Cells; an error of ours goes to every partition, so that none is judged by half of what there is."""
+    """Pass on a task's cells. An error of ours goes to every partition, so that none is judged by half of its cells."""
     try:
         yield from batches
     except LakesweepError as error:
@@ -63,7 +63,7 @@ def cells_or_errors(
 def met_or_error(
     meet: Meet, left: pa.Table, right: pa.Table, schema: pa.Schema, *, is_tried_again: bool
 ) -> pa.Table:
-    """What a meeting returns, with an error column. It is not held where a side came with an error."""
+    """The rows of a meeting, with an error column. A partition that came with an error is not judged at all."""
     for side in (left, right):
         errors = side.filter(pc.equal(side.column("kind"), _ERROR_KIND)).column("blob")
         if len(errors):

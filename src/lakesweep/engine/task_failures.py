@@ -50,7 +50,7 @@ def _last_words(text: str) -> str:
 
 
 def _python_of_executors(spark: SparkSession) -> str:
-    """Which Python runs there, by its own word where it can run anything at all."""
+    """Which Python executors run; asked of an executor, or where none can run anything, told by the settings."""
     ask = udf(_ask_python(), "string", useArrow=False)
     try:
         row = spark.range(1).select(ask("id").alias("python")).first()

@@ -62,7 +62,7 @@ class Scatter:
                 raise ValueError(f"an item has a task that is none of the {self.tasks}")
 
     def dealt(self) -> Sequence[int]:
-        """The task of each item."""
+        """The number of the task that gets each item."""
         if self.task_of is not None:
             return self.task_of
         return [number % self.tasks for number in range(len(self.items))]
@@ -121,7 +121,7 @@ def tasks_for(items: int, slots: int, *, at_most: int, per_task: int = 1, waves:
 
 
 def deal_evenly(weights: Sequence[int], tasks: int) -> list[int]:
-    """A task for each item, so that all get about the same weight: the heaviest first, each to the least laden."""
+    """The number of a task for each item, so that tasks get about equal weights: heaviest items first, each to the lightest task."""
     laden = [(0, task) for task in range(tasks)]
     task_of = [0] * len(weights)
     for number in sorted(range(len(weights)), key=lambda n: -weights[n]):

@@ -43,7 +43,7 @@ class TaskWatch:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """A Connect server's word on the stages of a job."""
+        """Tasks done and tasks in all, as a Connect server reports them for the stages of a job."""
         assert self._on_tasks is not None
         known = list(stages or ())
         self._on_tasks(

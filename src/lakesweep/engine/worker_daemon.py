@@ -58,7 +58,7 @@ def load_ahead() -> None:
 
 
 def main() -> None:
-    """As Spark starts it."""
+    """Run as Spark's Python daemon: hand over to one that was started ahead, or load what workers need and fork them."""
     if hand_over():
         return
     sys.path[:] = with_zips_last(sys.path)

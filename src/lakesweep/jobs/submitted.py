@@ -16,7 +16,7 @@ _KINDS = ("s3", "azure", "gs", "local")
 _NAMESPACE, _BACKUP = "STORAGE-NAMESPACE", "BACKUP-LOCATION"
 
 
-def run_gc_job(words: Sequence[str]) -> int:
+def run_gc_job(arguments: Sequence[str]) -> int:
     """REPO [REGION], and any option of `lakesweep gc`; answers the exit status."""
     configure_logging()
 
@@ -25,30 +25,30 @@ def run_gc_job(words: Sequence[str]) -> int:
         from lakesweep.engine.session import submitted_session
 
         session_properties.set(properties_of(submitted_session()))
-        return run(["gc", *words])
+        return run(["gc", *arguments])
 
     return guarded(job)
 
 
-def run_backup_job(words: Sequence[str]) -> int:
+def run_backup_job(arguments: Sequence[str]) -> int:
     """EXPIRED-LIST-LOCATION STORAGE-NAMESPACE BACKUP-LOCATION TYPE; answers the exit status."""
-    return _run_copy_job("backup", words, ("EXPIRED-LIST-LOCATION", _NAMESPACE, _BACKUP))
+    return _run_copy_job("backup", arguments, ("EXPIRED-LIST-LOCATION", _NAMESPACE, _BACKUP))
 
 
-def run_restore_job(words: Sequence[str]) -> int:
+def run_restore_job(arguments: Sequence[str]) -> int:
     """OBJECTS-LIST-LOCATION BACKUP-LOCATION STORAGE-NAMESPACE TYPE; answers the exit status."""
-    return _run_copy_job("restore", words, ("OBJECTS-LIST-LOCATION", _BACKUP, _NAMESPACE))
+    return _run_copy_job("restore", arguments, ("OBJECTS-LIST-LOCATION", _BACKUP, _NAMESPACE))
 
 
-def _run_copy_job(flow: str, words: Sequence[str], names: Sequence[str]) -> int:
+def _run_copy_job(flow: str, arguments: Sequence[str], names: Sequence[str]) -> int:
     def job() -> None:
-        if len(words) != 4 or words[3] not in _KINDS:
+        if len(arguments) != 4 or arguments[3] not in _KINDS:
             raise ConfigError(
                 f"The job takes four arguments: {' '.join(names)} {'|'.join(_KINDS)}. Nothing was copied.",
                 kind="wrong-use",
             )
-        named = dict(zip(names, words, strict=False))
-        _copy(flow, words[0], named[_NAMESPACE], named[_BACKUP], words[3])
+        named = dict(zip(names, arguments, strict=False))
+        _copy(flow, arguments[0], named[_NAMESPACE], named[_BACKUP], arguments[3])
 
     configure_logging()
     return guarded(job)

@@ -53,29 +53,29 @@ def export_run(
     named = {SERVICE_NAME: "lakesweep"} if "OTEL_SERVICE_NAME" not in os.environ else {}
     resource = Resource.create({**named, SERVICE_VERSION: version("lakesweep")})
     missing = []
-    with _words_of_the_sdk() as words:
+    with _messages_of_the_sdk() as messages:
         if _has_endpoint(env, _TRACES) and not _export_spans(outcome, resource, env):
             missing.append("the trace")
         if _has_endpoint(env, _METRICS) and not _export_metrics(outcome, samples, resource, env):
             missing.append("the metrics")
     if missing:
-        raise NotSentError(f"{' and '.join(missing)} did not arrive ({' '.join(words)})")
+        raise NotSentError(f"{' and '.join(missing)} did not arrive ({' '.join(messages)})")
 
 
 @contextmanager
-def _words_of_the_sdk() -> Iterator[list[str]]:
+def _messages_of_the_sdk() -> Iterator[list[str]]:
     """What OpenTelemetry logs meanwhile, kept from the log: it warns of every try."""
-    words: list[str] = []
+    messages: list[str] = []
 
     class Keeping(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            words.append(record.getMessage())
+            messages.append(record.getMessage())
 
     logger, handler = logging.getLogger("opentelemetry"), Keeping()
     passed_on, logger.propagate = logger.propagate, False
     logger.addHandler(handler)
     try:
-        yield words
+        yield messages
     finally:
         logger.removeHandler(handler)
         logger.propagate = passed_on

@@ -66,7 +66,7 @@ class PhaseProgress:
     _scatters: int = field(default=0, repr=False)
 
     def advance(self, items: int = 1, size_bytes: int = 0) -> None:
-        """So many more were handled by the driver."""
+        """Count items that the driver itself has handled."""
         self.items += items
         self.size_bytes += size_bytes
 

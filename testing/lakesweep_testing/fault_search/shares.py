@@ -14,11 +14,17 @@ from pathlib import Path
 
 from lakesweep_testing.fault_search.lakefs_stages import LAKEFS_RUNS, LakeStage
 from lakesweep_testing.fault_search.nessie_stages import NESSIE_RUNS, NessieStage
-from lakesweep_testing.fault_search.search import Ending, Injected, inject, injections_of
+from lakesweep_testing.fault_search.search import (
+    Ending,
+    Injected,
+    Injection,
+    inject,
+    injections_of,
+)
 from lakesweep_testing.fault_search.stages import Stage
 from lakesweep_testing.scene import old_lake
 
-__all__ = ["STAGES", "open_stage", "search", "search_quietly", "shares"]
+__all__ = ["STAGES", "in_turn", "open_stage", "search", "search_quietly", "shares"]
 
 # The catalog and the run of each stage.
 STAGES = (
@@ -42,16 +48,25 @@ def open_stage(catalog: str, run: str, stack: ExitStack) -> Stage:
 
 
 def search(catalog: str, run: str, injections: int, seed: int) -> dict[str, object]:
-    """Make a run with so many faults, one at a time, chosen by the seed; how they ended."""
+    """Make a run with so many faults, one at a time, at every operation in turn; the seed chooses which. How they ended."""
     began = time.monotonic()
     with ExitStack() as stack:
         stage = open_stage(catalog, run, stack)
         possible = injections_of(stage)
-        chosen = random.Random(f"{seed} {catalog} {run}").sample(
-            possible, min(injections, len(possible))
-        )
+        chosen = in_turn(possible, injections, random.Random(f"{seed} {catalog} {run}"))
         injected = [inject(stage, injection) for injection in sorted(chosen, key=lambda i: i.at)]
     return _summary(catalog, run, injected, len(possible), time.monotonic() - began)
+
+
+def in_turn(possible: Sequence[Injection], count: int, chance: random.Random) -> list[Injection]:
+    """So many of the injections by chance, but no operation gets a second fault before every operation has had one."""
+    ranked = []
+    by_operation: Counter[int] = Counter()
+    for one in chance.sample(possible, len(possible)):
+        ranked.append((by_operation[one.at], one))
+        by_operation[one.at] += 1
+    ranked.sort(key=lambda pair: pair[0])
+    return [one for _, one in ranked[:count]]
 
 
 def _summary(

@@ -24,6 +24,8 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.location import Location
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep_testing.dying import ROWS_PER_CHUNK, dying_store
+from lakesweep_testing.forking import ForkingEngine
+from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.kill_search.kills import Kills
 from lakesweep_testing.killed_lake import KilledLake
 from lakesweep_testing.nessie_scene import NessieScene
@@ -83,13 +85,14 @@ def go_on(lake: KilledLake) -> None:
     assert named == {str(file) for file in lake.garbage}, "the ledger does not name every delete"
 
 
-def kill_expiries(share: float, seed: int) -> Kills:
-    """Kill the driver of an expiry of a Nessie catalog after each write; then give the same command again."""
-    kills = Kills("driver of Nessie", "expire", share, seed)
+def kill_expiries(who: str, share: float, seed: int) -> Kills:
+    """Kill the driver, or a task, of an expiry of a Nessie catalog after each write; then go on as a user would."""
+    kills = Kills(f"{who} of Nessie", "expire", share, seed)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         root, counter = folder / "now", folder / "changes"
-        scene = stack.enter_context(NessieScene(root))
+        engine = ForkingEngine() if who == "executor" else InProcessEngine()
+        scene = stack.enter_context(NessieScene(root, engine=engine))
         database = f"sqlite:///{root}/sets.db"
         scene.live_sets = open_live_sets(database)
         scene.live_sets.create_schema(SchemaStrategy.CREATE)
@@ -111,17 +114,23 @@ def kill_expiries(share: float, seed: int) -> Kills:
 
         def is_killed(number: int | None) -> bool:
             counter.write_text("0")
-            return _killed(expire, lambda store: dying_store(store, counter, number))
+            return _killed(expire, counter, number, who)
 
         assert not is_killed(None)
         for number in kills.moments(int(counter.read_text())):
             with kills.after(number):
                 rewind()
-                assert is_killed(number), "it was not killed"
+                assert is_killed(number) == (who == "driver"), (
+                    "the wrong process was killed, or none"
+                )
+                assert int(counter.read_text()) >= number, "nothing was killed"
                 assert orders.live_files() <= scene.files(), "a live file is gone"
                 with open_live_sets(database) as scene.live_sets:
                     status = scene.live_sets.get(marked.live_set_id).status
-                if not status.endswith("SUCCESS") or status.startswith("IDENTIFY"):
+                is_over = status.endswith("SUCCESS") and not status.startswith("IDENTIFY")
+                # A task whose process died is run again, and the run goes on.
+                assert is_over or who == "driver", f"the expiry ended as {status}"
+                if not is_over:
                     expire()
                 assert scene.files() == orders.live_files(), (
                     "other files than the live ones are there"
@@ -129,14 +138,15 @@ def kill_expiries(share: float, seed: int) -> Kills:
     return kills
 
 
-def _killed(act: Callable[[], None], wrap: Callable[[ObjectStore], ObjectStore]) -> bool:
-    """Whether a process that does this is killed, with every store that it opens wrapped."""
-
-    def opened(root: Location, options: StorageOptions | None = None) -> ObjectStore:
-        return wrap(open_store(root, options))
-
+def _killed(act: Callable[[], None], counter: Path, die_after: int | None, who: str) -> bool:
+    """Whether a process that does this is killed; it, or one of its tasks, dies after so many changes to a store."""
     child = os.fork()
     if not child:
+        but_not = os.getpid() if who == "executor" else None
+
+        def opened(root: Location, options: StorageOptions | None = None) -> ObjectStore:
+            return dying_store(open_store(root, options), counter, die_after, but_not)
+
         with (
             patch.object(target_module, "open_store", opened),
             patch.object(places_module, "open_store", opened),

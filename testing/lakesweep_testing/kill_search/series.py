@@ -14,7 +14,7 @@ __all__ = ["SERIES", "kill", "kill_quietly"]
 SERIES = (
     ("lake server", "a day"),
     *((who, run) for run in LAKEFS_RUNS for who in ("driver", "executor")),
-    ("driver", "expire"),
+    *((who, "expire") for who in ("driver", "executor")),
 )
 
 
@@ -23,7 +23,7 @@ def kill(who: str, run: str, share: float = 1.0, seed: int = 1) -> Kills:
     if who == "lake server":
         return kill_lake_servers(share, seed)
     if run == "expire":
-        return kill_expiries(share, seed)
+        return kill_expiries(who, share, seed)
     return kill_collections(run, who, share, seed)
 
 

@@ -1,6 +1,6 @@
 """A fault at any operation of a run: it ends right, or with a clear error, nothing live is lost, and a later run finishes.
 
-A share by chance; `python -m lakesweep_testing.fault_search` makes them all.
+A few by chance; `make safety` makes thousands, at every operation in turn.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.lakefs import references
 from lakesweep.collector.lakefs import sweep as lakefs_sweep
-from lakesweep.collector.lakefs.between_runs.range_cache import RangeHashes
+from lakesweep.collector.lakefs.between_runs.range_cache import HashedRange
 from lakesweep.collector.lakefs.checks.reuploads import SearchedRanges, find_reuploads
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.live import Roots, read_live
@@ -339,7 +339,7 @@ def test_new_ranges_that_are_misread_end_the_sweep(
     scene = make_scene()
     plain = references.hash_range
 
-    def misread(*args: Any) -> RangeHashes:
+    def misread(*args: Any) -> HashedRange:
         read = plain(*args)
         return replace(read, hashes=read.hashes + np.uint64(1))
 

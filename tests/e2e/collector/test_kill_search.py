@@ -1,4 +1,4 @@
-"""`kill -9` of a lake server or of an expiry after a write: what comes after it ends as it would have.
+"""`kill -9` of a lake server, of an expiry or of a task of one after a write: what comes after it ends as it would have.
 
 A share by chance; `python -m lakesweep_testing.kill_search` kills after every write. See test_killed_driver.py, too.
 """
@@ -17,6 +17,7 @@ SEED = 18
     [
         ("lake server", "a day", 0.03),
         ("driver", "expire", 0.1),
+        ("executor", "expire", 0.1),
     ],
 )
 def test_a_kill_does_no_harm(who: str, run: str, share: float) -> None:

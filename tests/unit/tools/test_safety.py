@@ -91,6 +91,39 @@ def test_a_part_that_broke_off_is_no_result(
     assert not (tmp_path / "safety.json").exists()
 
 
+def test_programs_that_lose_by_design_are_no_proof(tool: ModuleType) -> None:
+    """Their schedules are not counted among those that lost nothing, and it is told whether the search found their losses."""
+    common = {"crashes": 1, "losses": 0, "leaks": 0, "seconds": 1.0}
+    rows = [
+        {
+            **common,
+            "loses_by_design": False,
+            "schedules": 900,
+            "known_losses": 0,
+            "is_complete": True,
+        },
+        {
+            **common,
+            "loses_by_design": False,
+            "schedules": 100,
+            "known_losses": 0,
+            "is_complete": False,
+        },
+        {
+            **common,
+            "loses_by_design": True,
+            "schedules": 500,
+            "known_losses": 7,
+            "is_complete": False,
+        },
+    ]
+    said = tool._said("schedules", tool.PARTS["schedules"].numbers(rows))
+    assert said.startswith(
+        "1,000 of 2 programs, with 2 crashes: 0 losses, 0 leaks; 1 programs to the end."
+    )
+    assert said.endswith("Of 1 that lose data by design, 1 did")
+
+
 def test_mistakes_of_others_have_tests_here(tool: ModuleType) -> None:
     """Only what a test shows is told."""
     assert len(tool.read_mistakes()) >= 10

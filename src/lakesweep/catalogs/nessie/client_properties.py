@@ -106,13 +106,13 @@ class ClientProperties:
 
 
 def read_client_properties(
-    given: Mapping[str, str],
+    properties: Mapping[str, str],
     *,
     environment: Mapping[str, str] = os.environ,
     home: Path | None = None,
 ) -> ClientProperties:
     """What was given, and for every other known key the environment, then the files of Nessie's clients."""
-    for key in given:
+    for key in properties:
         _refuse_unknown_authentication(key, key, _AUTHENTICATION, str)
         _warn_when_unknown(key)
     home = Path.home() if home is None else home
@@ -123,8 +123,8 @@ def read_client_properties(
     for name in (*environment, *dotenv):
         prefix = environment_name(_AUTHENTICATION)
         _refuse_unknown_authentication(f"variable {name}", name, prefix, environment_name)
-    values = dict(given)
-    for key in KNOWN_KEYS - given.keys():
+    values = dict(properties)
+    for key in KNOWN_KEYS - properties.keys():
         name = environment_name(key)
         for source, source_key in ((environment, name), (configured, key), (dotenv, name)):
             if source_key in source:

@@ -47,12 +47,12 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRoad:
-    """From where to where. `marks` holds the parts to read; lists of what was verified go to `folder` in `work`."""
+    """The stores of a copy run. `marks` holds the parts to read; lists of what was verified go to `folder` in `own_folder`."""
 
     marks: Target
     source: Target
     target: Target
-    work: Target
+    own_folder: Target
     folder: str
     why_not: Callable[[str], str]  # why an object of this name must not be copied; picklable
     is_target_empty: bool = False  # when the copying began; what is there since then is ours
@@ -111,7 +111,7 @@ class _Copier:
     askers: Crew
 
     def look_up(self, batch: _Batch) -> _Batch:
-        """What there is to copy, and what is at its place already."""
+        """Ask the source which objects there are to copy, and the target what lies at their addresses already."""
         outcomes: dict[str, Outcome] = {}
         sane = []
         for address in batch.addresses:
@@ -137,14 +137,14 @@ class _Copier:
         return replace(batch, outcomes=outcomes, originals=originals, before=before)
 
     def copy(self, batch: _Batch) -> _Batch:
-        """What could be copied is left to verify."""
+        """Copy the originals; those that could be copied are left in the batch, to be verified."""
         tried = self.copiers.each(lambda o: self._tried(o, batch.before[o.key]), batch.originals)
         outcomes = dict(zip((o.key for o in batch.originals), tried, strict=True))
         copied = [o for o in batch.originals if outcomes[o.key] == (COPIED, "")]
         return replace(batch, outcomes=batch.outcomes | outcomes, originals=copied)
 
     def verify(self, batch: _Batch) -> _Batch:
-        """The store is asked again what it has now: that it answered a copy with a success is not enough."""
+        """Ask the target what it holds now: that it answered a copy with a success is no proof."""
         keys = [original.key for original in batch.originals]
         after = look_up(self.target, keys, self.askers, trust_absence=False)
         verified = self.askers.each(lambda o: self._verified(o, after[o.key]), batch.originals)
@@ -186,7 +186,7 @@ class _Copier:
 
 
 def _remove_if_bad(source: ObjectStore, original: ObjectInfo, target: ObjectStore) -> None:
-    """There was nothing before, so what differs is ours, and would stand in the way of the next try.
+    """Remove a failed copy. Nothing was there before, so what differs is ours, and would be in the way of the next try.
 
     Only what is seen to differ goes: another attempt of the same task may have made a good copy meanwhile.
     """
@@ -219,7 +219,7 @@ def _digest(store: ObjectStore, key: str) -> bytes:
 
 
 def _summary(road: CopyRoad, batch: _Batch) -> pa.RecordBatch:
-    store, addresses = road.work.open(), batch.addresses
+    store, addresses = road.own_folder.open(), batch.addresses
     outcomes = [batch.outcomes[address] for address in addresses]
     summary = []
     for outcome in dict.fromkeys(outcome for outcome, _ in outcomes):

@@ -25,7 +25,7 @@ _MOST_TASKS = 200
 
 
 class Copied(Outcomes):
-    """What became of the objects.
+    """What became of the objects of a backup or restore.
 
     Verified rows may be deleted or count as restored, missing ones are recorded as gone, the unverified stay as they are.
     """
@@ -61,7 +61,7 @@ class Copied(Outcomes):
 
 
 def refuse_inside(namespace: Location, other: Location) -> None:
-    """A backup inside the namespace would be listed, and one around it could swallow it."""
+    """Refuse a backup location in or around the namespace: it would be listed as data, or could swallow the data."""
     if namespace.contains(other) or other.contains(namespace):
         raise ConfigError(
             f"{other.uri} overlaps the storage namespace {namespace.uri}. Nothing was copied. Choose a location outside it.",
@@ -72,7 +72,7 @@ def refuse_inside(namespace: Location, other: Location) -> None:
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
     asked = sum(part.rows for part in parts)
-    marks, parts = in_order(engine, road.marks, road.work, road.folder, parts)
+    marks, parts = in_order(engine, road.marks, road.own_folder, road.folder, parts)
     road = replace(road, marks=marks, is_target_empty=_is_empty(road.target.open()))
     # Few objects are spread over all slots, many are not held in one task's memory.
     size = math.ceil(asked / (_CHUNKS_PER_SLOT * max(engine.slots, 1)))

@@ -42,16 +42,16 @@ _MOST_TASKS = 200
 
 
 def in_order(
-    engine: Engine, marks: Target, work: Target, folder: str, parts: Sequence[Part]
+    engine: Engine, marks: Target, own_folder: Target, folder: str, parts: Sequence[Part]
 ) -> tuple[Target, Sequence[Part]]:
-    """The rows of a mark in parts that follow each other, and where those are: in `folder` of `work`.
+    """The rows of a mark in parts that follow each other, and where those are: in `folder` of `own_folder`.
 
     Too few to matter stay where they are.
     """
     asked = sum(part.rows for part in parts)
     if asked < _FEWEST_ROWS:
         return marks, parts
-    write = InOrder(work, folder)
+    write = InOrder(own_folder, folder)
     if asked <= _ROWS_PER_PARTITION:
         # So few are in order before Spark has started.
         cells = cut_by_address(marks, (), (part.key for part in parts))
@@ -64,7 +64,7 @@ def in_order(
     came = sum(part.rows for part in ordered)
     if came != asked:
         raise doubt(f"{asked} rows of the mark were put in order, {came} came out")
-    return work, ordered
+    return own_folder, ordered
 
 
 def _met_by_address(
@@ -129,18 +129,18 @@ def cut_by_address(
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Writes one partition's rows in order. Picklable: it is the meeting function."""
+    """Writes the rows of one partition in the order of their addresses. Picklable: Spark calls it for each partition."""
 
-    work: Target
+    own_folder: Target
     folder: str
 
     def __call__(self, some: pa.Table, others: pa.Table) -> pa.Table:
-        """One partition's parts."""
+        """Write one partition's rows; returns the parts that were written."""
         both = [unpack_rows(cells, _ROWS, MARK_SCHEMA) for cells in (some, others)]
         rows = _sorted(pa.concat_tables(both))
         row = {
             "first": pc.min(rows.column("address")).as_py(),
-            "written": written_parts(self.work.open(), self.folder, "ordered", rows),
+            "written": written_parts(self.own_folder.open(), self.folder, "ordered", rows),
         }
         return pa.Table.from_pylist([row], schema=ORDERED_SCHEMA)
 

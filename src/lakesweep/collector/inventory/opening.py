@@ -71,6 +71,7 @@ def open_inventory(namespace: Target, uri: str) -> Inventory:
 def check_time(inventory: Inventory, now: datetime, max_age: timedelta) -> None:
     """Refuse an inventory that says it was taken later than now, or one that is too old to be of use."""
     age = now - inventory.taken_at
+    # The store's clock and ours may differ by this much; a time beyond that is nobody's present.
     if -age > SAFETY_FULL.clock_skew:
         why = f"it says that it was taken at {format_time(inventory.taken_at)}, and now it is {format_time(now)}"
         raise doubt_about(inventory.uri, why, kind="inventory-from-the-future")
@@ -93,6 +94,7 @@ def _from_manifest(namespace: Target, location: Location) -> Inventory:
             "it is none of S3 Inventory, Azure Blob inventory or Google's reports"
         )
     place = namespace.namespace
+    # Keys of another bucket may be keys of this one, too, with other objects behind them.
     if place.kind not in _STORES[inventory.kind] or inventory.bucket != place.container:
         why = f"it lists the bucket {inventory.bucket} ({inventory.kind}), and the repository lies in {place.uri}"
         raise doubt_about(inventory.uri, why, kind=ELSEWHERE)
@@ -104,6 +106,7 @@ def _read_manifest(folder: ObjectStore, location: Location) -> Manifest:
     if folder.find(name) is None:
         raise _nothing_at(location.uri)
     data = folder.read(name)
+    # S3 writes it last, so that a manifest with the wrong sum is one that is being written or was cut.
     checksum = folder.find(f"{name.removesuffix('.json')}.checksum")
     if checksum is not None:
         digest = hashlib.md5(data, usedforsecurity=False).digest()
@@ -132,6 +135,7 @@ def _manifest_in(store: ObjectStore) -> Location | None:
         )
     if names:
         return store.root.child(names[0])
+    # The folders' names are times: a later one without a manifest is not complete yet.
     for folder in sorted(told.folders, reverse=True):
         name = f"{folder}manifest.json"
         if _DATED_FOLDER.fullmatch(folder.rstrip("/")) and store.find(name) is not None:

@@ -59,6 +59,7 @@ class InventoryRows:
 
     def _page(self, rows: pa.RecordBatch, passed: Counter[str]) -> pa.RecordBatch:
         self._refuse_other_bucket(rows.column("bucket"))
+        # Old versions and delete markers have the keys of objects that may be there, in another state.
         current = rows.filter(rows.column("is_current"))
         keys, prefix = current.column("key"), self._prefix
         inside = current.filter(pc.starts_with(keys, prefix))

@@ -12,7 +12,7 @@ from lakesweep.errors import UnsafeToSweepError
 
 
 def sums_of(met: pa.Table) -> dict[str, int]:
-    """The sum of every column of numbers."""
+    """The sum of every column of integers over all partitions, by the column's name."""
     return {
         field.name: sum(met.column(field.name).to_pylist())
         for field in met.schema
@@ -21,7 +21,7 @@ def sums_of(met: pa.Table) -> dict[str, int]:
 
 
 def counts_in(met: pa.Table, column: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    """The counts that tasks sent along with their cells, as rows."""
+    """The rows of counts that tasks sent along with their cells, unpacked from a column of Arrow streams."""
     rows: list[dict[str, Any]] = []
     for blob in met.column(column).to_pylist():
         with pa.ipc.open_stream(blob) as reader:

@@ -28,32 +28,32 @@ class Bitmap:
 
     @classmethod
     def sized_for(cls, count: int) -> Self:
-        """An empty one with room for so many numbers."""
+        """An empty bitmap with room for this many numbers."""
         bits = (count * _PLACES_EACH).bit_length()
         return cls(np.zeros(1 << min(max(bits, _LEAST_BITS), _MOST_BITS), np.bool_))
 
     @classmethod
     def of(cls, numbers: Numbers) -> Self:
-        """The set of these numbers."""
+        """A bitmap of these numbers."""
         found = cls.sized_for(len(numbers))
         found.add(numbers)
         return found
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """What `encode` made these bytes of."""
+        """The bitmap that `encode` made these bytes of."""
         return cls(np.unpackbits(np.frombuffer(data, np.uint8)).astype(np.bool_))
 
     def encode(self) -> bytes:
-        """One bit for each place."""
+        """The bitmap as bytes, with one bit for each place."""
         return np.packbits(self.marks).tobytes()
 
     def add(self, numbers: Numbers) -> None:
-        """Take numbers into the set."""
+        """Add numbers to the set."""
         self.marks[self._places(numbers)] = True
 
     def may_have(self, numbers: Numbers) -> Mask:
-        """False where a number is not in the set."""
+        """For each number, False where it is certainly not in the set; True says that it may be."""
         found: Mask = self.marks[self._places(numbers)]
         return found
 

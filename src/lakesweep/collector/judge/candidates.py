@@ -28,7 +28,7 @@ _COUNTS = pa.schema(
 
 
 class Candidates(Protocol):
-    """Something to read candidates from. `rows` and `bytes` are what it must hold; None: nobody promised."""
+    """A source of candidates, such as a part. `rows` and `bytes` are what it must hold; None where nobody promised."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +43,7 @@ Item = TypeVar("Item", bound=Candidates)
 
 @dataclass(frozen=True, slots=True)
 class CandidatePart:
-    """A part that a listing or a judge wrote. Of one that somebody else may have written nothing is promised."""
+    """A part with candidates. `rows` and `bytes` are None for a file that somebody other than us may have written."""
 
     key: str
     source: Source
@@ -56,17 +56,17 @@ class CandidatePart:
 
 
 def listed_parts(parts: Iterable[Part]) -> list[CandidatePart]:
-    """What a listing wrote."""
+    """The parts that a listing wrote, as sources of candidates."""
     return [CandidatePart(p.key, Source.LISTED, p.rows, p.bytes) for p in parts]
 
 
 def planned_parts(parts: Iterable[Part]) -> list[CandidatePart]:
-    """What a plan names, or a round of its sweep left."""
+    """The parts that a plan names, or that a round of its sweep has left, as sources of candidates."""
     return [CandidatePart(p.key, Source.PLANNED, p.rows, p.bytes) for p in parts]
 
 
 def counts_schema(*more: pa.Field) -> pa.Schema:
-    """The counts of a source of candidates, and what else a catalog has to say of one."""
+    """The schema of the counts that come with each source of candidates, with a catalog's own columns at its end."""
     return pa.schema([*_COUNTS, *more])
 
 

@@ -67,8 +67,8 @@ MET_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
-    """Hashes, in order, by their last event: a deletion, or a restoration. `count` is the number of all events."""
+class EventHashes:
+    """Hashes of objects that our runs deleted or restored, by the last event of each, ascending; `count`: of all events."""
 
     gone: Hashes
     restored: Hashes
@@ -78,7 +78,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What a meeting needs to know besides the cells. Picklable: it is the meeting function."""
+    """Gives each candidate of a partition its verdict, and writes the garbage. Picklable: Spark calls it for each partition."""
 
     rows: RowFormat
     target: Target
@@ -93,7 +93,7 @@ class Judge:
     filter_key: str = ""  # by which references were chosen, and only a sample of them is measured
 
     def __call__(self, references: pa.Table, candidates: pa.Table) -> pa.Table:
-        """One partition's verdicts."""
+        """Judge one partition; returns one row of `MET_SCHEMA` with its sums and the parts that were written."""
         rows = unpack_rows(candidates, cand.ROWS, self.rows.schema).combine_chunks()
         sized = unpack_rows(references, refs.LIVE_SIZED, refs.SIZED_ROWS)
         sized_hashes = sized.column("hash").to_numpy()
@@ -160,7 +160,7 @@ class Judge:
         live: Hashes,
         expired: Hashes,
         protecting: Hashes,
-        events: Events,
+        events: EventHashes,
     ) -> tuple[dict[Verdict, Mask], Mask, pa.Array]:
         """Each row's one verdict, which rows an expired commit holds, and why each of the protected stays."""
         source = rows.column("source").to_numpy()
@@ -274,8 +274,8 @@ class Judge:
         return found
 
 
-def last_events(references: pa.Table, cutoff: datetime) -> Events:
-    """What our runs did last to each object that they deleted or brought back."""
+def last_events(references: pa.Table, cutoff: datetime) -> EventHashes:
+    """The last event of each object that our runs have deleted or restored."""
     gone = unpack_rows(references, refs.GONE, refs.EVENT_ROWS)
     restored = unpack_rows(references, refs.RESTORED, refs.EVENT_ROWS)
     hashes = np.concatenate((gone.column("hash").to_numpy(), restored.column("hash").to_numpy()))
@@ -286,7 +286,7 @@ def last_events(references: pa.Table, cutoff: datetime) -> Events:
     is_last = np.ones(len(hashes), dtype=bool)
     is_last[:-1] = hashes[1:] != hashes[:-1]
     is_restoration = is_last & ~is_deletion
-    return Events(
+    return EventHashes(
         gone=hashes[is_last & is_deletion],
         restored=hashes[is_restoration],
         lately_restored=hashes[is_restoration & (order >= refs.event_order(cutoff))],
@@ -295,7 +295,7 @@ def last_events(references: pa.Table, cutoff: datetime) -> Events:
 
 
 def _largest_of_each(hashes: Hashes, magnitudes: Magnitudes) -> Magnitudes:
-    """One magnitude for each address: many ranges may hold it, and a staged list without its size."""
+    """The largest magnitude of each address: several ranges may hold it, and a staged list holds it without a size."""
     order = np.lexsort((magnitudes, hashes))
     ordered = hashes[order]
     is_last = np.ones(len(ordered), dtype=bool)

@@ -38,7 +38,7 @@ SECONDS_PER_KEPT_REFERENCE = 4e-7
 def seconds_of_reading(
     entries: Sequence[int], packs: Sequence[str], seconds_per_file: float
 ) -> float:
-    """About what it costs on one core to read files of so many entries each, of which some lie together in packs."""
+    """About how many seconds one core takes to read files with these numbers of entries, some of them out of packs."""
     kept = sum(compress(entries, packs))
     files = packs.count("") + len(set(packs) - {""})
     return (
@@ -49,17 +49,17 @@ def seconds_of_reading(
 
 
 class Reference(Protocol):
-    """Something to read references from."""
+    """A source of references, such as a range of commits or a list of what is staged."""
 
     @property
     def name(self) -> str:
-        """Its name among the counts."""
+        """The name of the source in the counts of what was read."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceSide:
-    """What is live, expired, protecting or gone, as work; `read` makes the work function for a number of partitions."""
+    """All sources of references of a meeting, and `read`, which makes their work function for a number of partitions."""
 
     items: Sequence[Reference]
     read: Callable[[int], Work]
@@ -94,7 +94,7 @@ class ReferenceSide:
         )
 
     def dealt(self, tasks: int) -> list[int]:
-        """A task for each item: evenly by entries, and all items of one pack together."""
+        """The number of the task that reads each item: entries are spread evenly, and items of one pack stay together."""
         bundles: dict[str, list[int]] = {}
         for number, pack in enumerate(self.packs or [""] * len(self.items)):
             bundles.setdefault(pack or f"item {number}", []).append(number)
@@ -111,7 +111,7 @@ class ReferenceSide:
 
 @dataclass(frozen=True, slots=True)
 class CandidateSide:
-    """What may be garbage, as work; `rows` is about how many there are."""
+    """All sources of candidates of a meeting, and `read`, which makes their work function; `rows` is an estimate."""
 
     items: Sequence[Candidates]
     read: Callable[[int], Work]
@@ -150,7 +150,7 @@ class Canaries:
     hash_names: Callable[[Sequence[str]], Hashes] = _hash_names  # as references have them
 
     def refuse_dead(self, dead: Hashes) -> None:
-        """Raise where one of these hashes is that of a canary which is live still."""
+        """End the run if one of these hashes, which no reference explains, is that of a canary that is still live."""
         if not len(dead):
             return
         for number in np.flatnonzero(np.isin(self.hash_names(self.names), dead)):
@@ -161,7 +161,7 @@ class Canaries:
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """How much is protected for one reason, and a few names."""
+    """Objects and bytes that are protected for one reason, with a few of their names."""
 
     tally: Tally
     examples: tuple[str, ...]
@@ -188,7 +188,7 @@ class Judged:
 
     @property
     def garbage_tally(self) -> Tally:
-        """What may go."""
+        """Objects and bytes of the garbage, expired and unreferenced."""
         return self.tallies[Verdict.EXPIRED] + self.tallies[Verdict.UNREFERENCED]
 
 
@@ -240,7 +240,7 @@ def judge_all(
 def add_up(
     met: pa.Table, references: Sequence[Reference], candidates: Sequence[Candidates], judge: Judge
 ) -> Judged:
-    """The account of a meeting; refused where anything was lost, doubled or cut on its way."""
+    """Add up what the partitions of a meeting returned; refused where anything was lost, doubled or cut on its way."""
     sums = sums_of(met)
     counts = counts_in(met, "reference_counts", judge.rows.reference_counts)
     _check_references(counts, references, sums)
@@ -268,7 +268,7 @@ def add_up(
 def _check_references(
     counts: list[dict[str, Any]], references: Sequence[Reference], sums: dict[str, int]
 ) -> None:
-    """Every item arrived once and whole, and what was sent is what was received."""
+    """Refuse unless every source of references arrived once and whole, and as many hashes came as were sent."""
     check_once("reference", (str(row["item"]) for row in counts), (r.name for r in references))
     sent: Counter[int] = Counter()
     for row in counts:
@@ -297,7 +297,7 @@ def _check_references(
 def _check_candidates(
     counts: list[dict[str, Any]], candidates: Sequence[Candidates], sums: dict[str, int]
 ) -> None:
-    """Every candidate file arrived once, with the rows that were written into it, and each row got one verdict."""
+    """Refuse unless every source of candidates arrived once, with all its rows, and each row got one verdict."""
     check_once("candidate", (str(row["item"]) for row in counts), (c.name for c in candidates))
     found = {str(row["item"]): row for row in counts}
     for item in candidates:

@@ -43,23 +43,23 @@ _COUNTS = pa.schema(
 
 
 def event_order(time: datetime) -> int:
-    """The order of an event that happens at this time, in milliseconds."""
+    """The number by which events are ordered: their time in milliseconds since 1970."""
     return int(time.timestamp() * 1000)
 
 
 def is_sampled(hashes: Hashes) -> Mask:
-    """Which hashes are in the sample: the same for whoever asks, so that one that comes twice is counted once."""
+    """Which hashes are in the sample. The hash alone decides, so an address that comes twice is in both times or never."""
     found: Mask = hashes % np.uint64(SAMPLED_ONE_OF) == 0
     return found
 
 
 def counts_schema(*more: pa.Field) -> pa.Schema:
-    """The counts of a reference, and what else a catalog has to say of one."""
+    """The schema of the counts that come with each source of references, with a catalog's own columns at its end."""
     return pa.schema([*_COUNTS, *more])
 
 
 class ReferenceCells:
-    """Gathers hashes by kind, and emits cells before any grows too large. With a `bitmap`, only those that it admits."""
+    """Gathers hashes by their kind and emits them as cells of bounded size. A `bitmap` says which hashes are worth it."""
 
     def __init__(self, partitions: int, counts: pa.Schema, bitmap: Bitmap | None = None) -> None:
         self._partitions = partitions
@@ -84,7 +84,7 @@ class ReferenceCells:
         left_out: int = 0,
         **more: object,
     ) -> None:
-        """Say of an item what was read of it and how many hashes are emitted: as many as entries where none are given."""
+        """Note how many entries of an item were read, and how many hashes of it are sent; by default as many entries as hashes."""
         advance(sent if entries is None else entries)
         self._counts.append(
             {
@@ -113,7 +113,7 @@ class ReferenceCells:
         pack: str = "",
         **more: object,
     ) -> Iterator[pa.RecordBatch]:
-        """Count an item and take its hashes: with a bitmap, those that it admits and a sample of what has magnitudes."""
+        """Count an item and add its hashes: with a bitmap, those that it admits and a sample of those with magnitudes."""
         understood = len(hashes)
         if self._bitmap is not None and kind in _FILTERED:
             is_wanted = self._bitmap.may_have(hashes)
@@ -138,24 +138,24 @@ class ReferenceCells:
             yield from self.add(kind, hashes)
 
     def add(self, kind: int, hashes: Hashes) -> Iterator[pa.RecordBatch]:
-        """Take the hashes of one kind."""
+        """Add hashes of one kind; emits cells when enough have come together."""
         self._waiting.setdefault(kind, []).append(hashes)
         yield from self._grown(len(hashes))
 
     def add_sized(self, hashes: Hashes, magnitudes: Magnitudes) -> Iterator[pa.RecordBatch]:
-        """Take hashes of live objects with their sizes."""
+        """Add hashes of live objects with the magnitudes of their sizes; emits cells when enough have come together."""
         self._sized.append((hashes, magnitudes))
         yield from self._grown(len(hashes))
 
     def add_events(self, kind: int, hashes: Hashes, order: int) -> Iterator[pa.RecordBatch]:
-        """Emit deletions or restorations that happened at `order`: what happened last to an object decides."""
+        """Emit deletions or restorations with their `order`: of several events of an object, the last decides."""
         if len(hashes):
             orders = pa.array(np.full(len(hashes), order, dtype=np.int64))
             rows = pa.RecordBatch.from_arrays([pa.array(hashes), orders], schema=EVENT_ROWS)
             yield pack_rows(kind, rows, hashes, self._partitions)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
-        """Emit all that waits."""
+        """Emit the hashes and counts that still wait as cells."""
         for kind, chunks in self._waiting.items():
             joined = np.concatenate(chunks)
             if len(joined):

@@ -19,8 +19,8 @@ Mask = npt.NDArray[np.bool_]
 class RowFormat(Protocol):
     """What a catalog knows of its candidates' rows. Picklable: it travels with the judge.
 
-    Rows have `size_bytes`, `last_modified` and `source` among their columns. In a class that names this one as its base,
-    objects are known by the key in `name`, and nothing else is said of items.
+    Rows have `size_bytes`, `last_modified` and `source` among their columns. By default, in a class with this one as its base,
+    an object is known by the key in the column `name`, and sources send no counts but the judge's own.
     """
 
     schema: pa.Schema  # of a candidate
@@ -29,11 +29,11 @@ class RowFormat(Protocol):
     name: str = "address"  # the column with an object's name
 
     def hashes(self, rows: pa.Table) -> Hashes:
-        """Hashes by which rows meet references."""
+        """The hash of each row: a row is live if a live reference has this hash."""
         return hash_addresses(rows.column(self.name).combine_chunks())
 
     def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        """Hashes by which an object that comes twice is known; mostly those of its name."""
+        """A hash for each row by which an object that comes twice is noticed; mostly the hash of its name."""
         return hashes
 
     def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
@@ -41,5 +41,5 @@ class RowFormat(Protocol):
         ...
 
     def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
-        """Rows as the parts of a plan hold them."""
+        """The rows with the columns that a plan's parts have; `is_expired`: an expired commit holds the object."""
         ...

@@ -25,14 +25,14 @@ MOST_SUSPECTS = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sizes:
-    """Distinct sizes in ascending order. When `is_complete` is false, there were too many, or one was not known."""
+    """Distinct sizes of objects, ascending. Where `is_complete` is false, there were too many, or one was not known."""
 
     values: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     is_complete: bool = True
 
     @classmethod
     def of(cls, sizes: pa.Array | pa.ChunkedArray, most: int = MOST_SUSPECTS) -> Sizes:
-        """The sizes in a column."""
+        """The distinct sizes in a column; incomplete where there are more than `most`."""
         known = sizes.drop_null().cast(pa.int64())
         return cls(known.to_numpy(), len(known) == len(sizes))._compact(most)
 
@@ -44,11 +44,11 @@ class Sizes:
         return len(self.values)
 
     def __sub__(self, other: Sizes) -> Sizes:
-        """These sizes without others; both sets are complete."""
+        """These sizes without those of another set; only for complete sets."""
         return Sizes(self.values[~is_in(self.values, other.values)])
 
     def matches(self, sizes: Ints) -> npt.NDArray[np.bool_]:
-        """Which of these sizes are in the set. An incomplete set can't tell, so it says all are."""
+        """Which of the given sizes are in the set. An incomplete set can't tell, so it answers that all are."""
         if not self.is_complete:
             return np.ones(len(sizes), dtype=bool)
         return is_in(sizes, self.values)
@@ -62,7 +62,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suspects:
-    """Sizes of the garbage that no commit holds, and hashes of all garbage: ascending, None where they are too many."""
+    """Sizes of the garbage that no commit holds, and hashes of all garbage, ascending; None where there are too many."""
 
     sizes: Sizes = field(default_factory=Sizes)
     hashes: Hashes | None = field(default_factory=lambda: np.empty(0, np.uint64))
@@ -74,7 +74,7 @@ class Suspects:
         unreferenced_sizes: pa.Array | pa.ChunkedArray,
         most: int = MOST_SUSPECTS,
     ) -> Suspects:
-        """Garbage with these hashes; the sizes are those of what no commit holds."""
+        """Suspects from the hashes of all garbage, and from the sizes of the garbage that no commit holds."""
         return cls(
             Sizes.of(unreferenced_sizes, most), np.sort(hashes) if len(hashes) <= most else None
         )
@@ -87,14 +87,14 @@ class Suspects:
         return Suspects(self.sizes | other.sizes, hashes)
 
     def among(self, addresses: list[str]) -> list[str]:
-        """Those of the addresses that may be suspects; where the hashes are too many, all of them."""
+        """The addresses that may be garbage by their hashes; all of them where there were too many hashes to keep."""
         if self.hashes is None or not addresses:
             return addresses
         found = is_in(hash_addresses(pa.array(addresses, pa.string())), self.hashes)
         return [addresses[int(number)] for number in np.flatnonzero(found)]
 
     def encode(self) -> bytes:
-        """All of it as bytes, for a row of a task's result."""
+        """The suspects as bytes, for a column in a task's result."""
         flags = self.sizes.is_complete | (self.hashes is not None) << 1
         sizes = self.sizes.values.astype("<i8").tobytes()
         hashes = b"" if self.hashes is None else self.hashes.astype("<u8").tobytes()
@@ -102,21 +102,21 @@ class Suspects:
 
     @classmethod
     def decode(cls, data: bytes) -> Suspects:
-        """What such bytes hold."""
+        """The suspects that `encode` made these bytes of."""
         flags, end = data[0], 9 + int.from_bytes(data[1:9], "little")
         sizes = Sizes(np.frombuffer(data[9:end], "<i8"), bool(flags & 1))
         return cls(sizes, np.frombuffer(data[end:], "<u8") if flags & 2 else None)
 
     @classmethod
     def union(cls, blobs: Iterable[bytes]) -> Suspects:
-        """All that tasks have encoded."""
+        """The suspects of all tasks together, out of what each has encoded."""
         return reduce(Suspects.__or__, map(cls.decode, blobs), cls())
 
 
 def is_in(
     values: npt.NDArray[np.generic], ordered: npt.NDArray[np.generic]
 ) -> npt.NDArray[np.bool_]:
-    """Which of the values are among the ordered ones."""
+    """Which of the values are in `ordered`, an ascending array."""
     if not len(ordered):
         return np.zeros(len(values), dtype=bool)
     at = np.searchsorted(ordered, values)

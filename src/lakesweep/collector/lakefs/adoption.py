@@ -110,6 +110,7 @@ def adopt_mark(
         notes=(f"an older client's mark, taken over from {folder}",),
     ).counted({"garbage": garbage.objects}, {})
     store.write(RunFolder(run_id).record, encode_record(record))
+    # Last: until the plan is there, the next call takes the folder over anew.
     save_plan(store, plan)
     return plan
 

@@ -182,8 +182,9 @@ class _Copying:
             # Whoever takes the lease over from here on reads the promise before it deletes.
             self._assert_held()
         with self._resources.phases.phase(self._flow) as step:
-            work, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
-            road = CopyRoad(self._marks, source, target, work, self._folder.verdicts, why_not)
+            # Whether names at the root are data was decided by the mark; to copy one too many harms nobody.
+            own_folder, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
+            road = CopyRoad(self._marks, source, target, own_folder, self._folder.verdicts, why_not)
             copied = copy_parts(self._resources.engine, road, parts)
             step.handled(tally_of(copied.verified))
             step.said = ", ".join(f"{t.objects} {o}" for o, t in copied.tallies.items())
@@ -200,6 +201,7 @@ class _Copying:
         writer.close()
 
     def _tell_restored(self, parts: Sequence[Part]) -> None:
+        # Tasks have written the rows: copied within the store, they need not pass through the driver.
         store, folder = self._namespace.open(), self._events
         for part in parts:
             store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])

@@ -1,4 +1,4 @@
-"""A run on a repository as a whole. Only the top of a run holds it: what is called from there gets what it needs."""
+"""All that a run on a repository works with. Only the top of a run holds it; functions below take what they need."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Dated(Outcomes):
 
     @property
     def old(self) -> list[Part]:
-        """What may go, held by expired commits or not."""
+        """The parts of rows that are old enough to go, whether expired commits hold them or no commit does."""
         return [*self.parts[OLD], *self.parts[EXPIRED]]
 
 

@@ -33,7 +33,7 @@ def count_deleted_by_us(store: ObjectStore, run_id: RunId) -> int:
 
 
 def _hashes(store: ObjectStore, key: str, outcomes: Collection[str | None]) -> Hashes:
-    """The addresses of an event's rows with these outcomes; None stands for rows that tell of no outcome."""
+    """Hashes of the addresses in an event file whose outcome is one of these; None stands for rows without an outcome."""
     try:
         rows = pa.Table.from_batches(read_events(store.read(key), key), schema=EVENT_SCHEMA)
     except (ObjectNotFoundError, FormatError):

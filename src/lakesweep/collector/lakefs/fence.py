@@ -39,7 +39,7 @@ class RevivalFence:
         return self._repository.profile.fences_sweeps
 
     def put_up(self, until: datetime) -> None:
-        """Have the server refuse, from the return on, whatever would revive a row of the mark."""
+        """Make the server refuse, from when this returns, whatever would revive an object of the mark."""
         if not self.is_offered:
             return
         client, name = self._repository.client, self._repository.name
@@ -61,7 +61,7 @@ class RevivalFence:
         return list(rows.column("address").to_pylist())
 
     def lift(self) -> None:
-        """Have it refuse no longer. Where that fails, it ends by itself."""
+        """Make the server refuse no longer. Where that fails, the fence ends at the time that it was put up with."""
         if self.is_offered:
             try:
                 self._repository.client.lift_fence(self._repository.name, self._id)

@@ -124,7 +124,7 @@ def _rows_in(listing: Listing) -> int:
 
 
 def refuse_doubles(inventory: Inventory, judged: Judged) -> None:
-    """A key that comes twice has two sizes or times, and nobody knows which are right."""
+    """Refuse an inventory with a key twice: it gives two sizes or times, and nobody knows which are right."""
     if judged.duplicates.objects:
         why = f"{judged.duplicates.objects} of its rows have a key that another row has, too"
         raise doubt_about(inventory.uri, why, kind="inventory-duplicates")
@@ -138,7 +138,7 @@ class LookedUp(Outcomes):
 
     @property
     def garbage(self) -> list[Part]:
-        """What is as it was."""
+        """The parts whose objects the store still has with the size and time that the inventory gives."""
         return [*self.parts[EXPIRED], *self.parts[UNREFERENCED]]
 
 

@@ -118,7 +118,7 @@ def judge_candidates(
 
 
 def _packs(judged: Judged) -> dict[RangeId, str]:
-    """Where the hashes of ranges are now."""
+    """Which pack holds the hashes of each range now, by the range's id."""
     rows = judged.reference_counts
     return {RangeId(r["item"].removeprefix("range:")): r["pack"] for r in rows if r["pack"]}
 
@@ -135,7 +135,7 @@ def foreign_at_root(judged: Judged) -> tuple[str, ...]:
 
 
 def _with_packs(references: Sequence[Reference], packs: Mapping[RangeId, str]) -> list[Reference]:
-    """References of which ranges with known hashes come out of the cache."""
+    """The references, each range among them with the pack that holds its hashes, where one does."""
     return [
         replace(item, pack=packs.get(item.range_id, ""))
         if isinstance(item, RangeReference)

@@ -45,7 +45,7 @@ class ListedNamespace(ListedStore):
 
 
 def has_shape_of_data(page: pa.RecordBatch) -> pa.Array:
-    """Which objects have names that lakeFS gives to data."""
+    """Which keys have the shape of names that lakeFS gives to data, so that they may be candidates."""
     return pc.match_substring_regex(page.column("key"), CANDIDATE_PATTERN)
 
 

@@ -43,7 +43,7 @@ SECONDS_PER_LIVE_NAME = SECONDS_PER_OBJECT + SECONDS_PER_CANDIDATE + SECONDS_PER
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """What besides the rules keeps a commit's objects alive."""
+    """Commits that a user wants to be kept besides those that the retention rules retain: named refs, and tags."""
 
     keep_refs: tuple[str, ...] = ()
     keep_tags: bool = False
@@ -199,7 +199,7 @@ class _Retained:
         return cls(is_retained, len(metaranges), metaranges, notes)
 
     def or_listed(self, history: History, listed: ListedCommits) -> _Retained:
-        """These commits, and those that the server's own list has besides them."""
+        """These retained commits united with those in the server's own list."""
         rows = history.rows_of(listed.ids)
         # A row of -1 is a commit that the history does not have: the last of all, and not retained.
         is_more = ~np.append(self.is_retained, False)[rows]

@@ -58,6 +58,7 @@ def mark(context: RunContext, request: MarkRequest, lease: Lease) -> tuple[RunRe
             refuse_idle_inventory(request)
             refuse_blind_listing(repository, request.what)
             refuse_shared_namespace(repository, resources.target, resources.margins.clock_skew)
+            # Asked once more when the mark has its id; here, it costs nobody the minutes until then.
             if request.mark_id is not None:
                 refuse_used_mark(resources.store, repository.name, parse_mark_id(request.mark_id))
             cutoff = fix_cutoff(context, request, lease)
@@ -92,6 +93,7 @@ def _find_and_plan(search: RepositorySearch, started_at: datetime) -> tuple[RunR
         kept = [*search.found.young, *garbage.settled.kept]
         save_for_sweep(resources.store, search.saved(search.found.slices, kept))
     _write_report(resources.store, record)
+    # Last: by its record a sweep knows that the mark was finished.
     resources.store.write(search.folder.record, encode_record(record))
     resources.phases.saved_record = record
     return record, plan
@@ -194,7 +196,7 @@ def _record(
 
 
 def refuse_idle_inventory(request: MarkRequest) -> None:
-    """An inventory takes the place of a full listing; a run that makes none has no use for it."""
+    """Refuse an inventory for a run that lists nothing, or little: it could only take the place of a full listing."""
     if request.inventory is None:
         return
     if request.what is What.COMMITTED or request.flow is Flow.OPTIMIZED:
@@ -217,7 +219,7 @@ def _opened_inventory(
 
 
 def refuse_blind_listing(repository: LakeFSRepository, what: What) -> None:
-    """Uncommitted data is left alone where the server does not tell of all of it."""
+    """Refuse to collect uncommitted data of a server that does not tell of all of it."""
     if what is not What.COMMITTED and not repository.profile.lists_linked_objects:
         raise UnsafeToSweepError(
             f"The server of {repository.name} keeps its data in local files, where its uncommitted list leaves out linked objects: "
@@ -227,7 +229,7 @@ def refuse_blind_listing(repository: LakeFSRepository, what: What) -> None:
 
 
 def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutoff:
-    """Before anything is read, by the store's clock, which dates the objects."""
+    """The cut-off of a mark, fixed before anything is read, by the store's clock, which also dates the objects."""
     repository, clock, margins = (
         context.repository,
         context.resources.clock,
@@ -241,7 +243,7 @@ def fix_cutoff(context: RunContext, request: MarkRequest, lease: Lease) -> Cutof
 
 
 def reference_time(wanted: datetime | None, started_at: datetime) -> datetime:
-    """The time that days are counted back from."""
+    """The time that retention days are counted back from: the user's `--now`, else the start of the run."""
     if wanted is None:
         return started_at
     if wanted > started_at:
@@ -259,7 +261,7 @@ def _status(plan: Plan, settled: Settled) -> RunStatus:
 
 
 def _versions(server: str) -> dict[str, str]:
-    """What took part in a run."""
+    """The versions of the server and of our packages, for the record."""
     found = {"server": server}
     for package in ("lakesweep", "pyspark", "pyarrow", "obstore"):
         with suppress(PackageNotFoundError):

@@ -68,6 +68,7 @@ def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
             kind="bad-plan",
         ) from error
     plan = decode_plan(data, f"of mark {mark_id}")
+    # Files may be copied by hand from one mark to another: each says whose it is.
     if (plan.mark_id, plan.id) != (mark_id, plan_id):
         raise FormatError(
             f"The record of mark {mark_id} names the plan of another mark ({plan.mark_id}). Nothing was deleted. Mark again.",
@@ -98,6 +99,7 @@ def mark_is_finished(store: ObjectStore, mark_id: MarkId) -> bool:
 
 def is_untouched(store: ObjectStore, plan: Plan) -> bool:
     """Whether the mark's folder holds exactly the files that the plan wrote."""
+    # A file too many counts as well: its rows were never measured, nor confirmed.
     listed = {
         key: etag
         for batch in store.list(mark_folder(plan.mark_id))
@@ -109,7 +111,7 @@ def is_untouched(store: ObjectStore, plan: Plan) -> bool:
 
 
 def refuse_failed(record: RunRecord) -> None:
-    """A sweep needs a mark that came to its end, whatever else of it lies there."""
+    """Refuse to sweep a mark that did not come to its end, whatever files it has left."""
     if not record.plan_id:
         raise ConfigError(
             f"The mark of run {record.run_id} of {record.repository} was not finished ({record.reason}). Nothing was deleted. "

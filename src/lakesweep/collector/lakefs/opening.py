@@ -26,6 +26,7 @@ def open_client(settings: Settings) -> Iterator[LakeFSClient]:
     timeouts = Timeouts(
         connect=server.connect_timeout.total_seconds(),
         read=server.read_timeout.total_seconds(),
+        # A server may write lists for minutes before it answers such a call.
         job=server.prepare_timeout.total_seconds(),
     )
     with LakeFSClient(*server.access(), timeouts=timeouts) as client:
@@ -62,6 +63,7 @@ def mark_request(settings: Settings, repository: str) -> MarkRequest:
     collect = settings.collect
     name = repository_name(repository)
     _refuse_other_name("--unsafe-min-age", collect.unsafe_min_age, name)
+    # It would lower nothing now, and the guard without a word on the day that somebody adds --min-age.
     if collect.unsafe_min_age is not None and collect.min_age is None and collect.do_mark:
         raise ConfigError(
             "--unsafe-min-age allows a lower --min-age, and none is given. Nothing was touched.",
@@ -125,10 +127,11 @@ def outside_target(settings: Settings, uri: str) -> Target:
     return Target(location, settings.storage, settings.namespace_root)
 
 
-def _refuse_other_name(flag: str, given: str | None, repository: str) -> None:
-    if given is not None and repository_name(given) != repository:
+def _refuse_other_name(flag: str, named: str | None, repository: str) -> None:
+    # A command that is copied from another repository's script lowers no guard here.
+    if named is not None and repository_name(named) != repository:
         raise ConfigError(
-            f"{flag} {given} names another repository than {repository}: the guard is lowered for exactly the one "
+            f"{flag} {named} names another repository than {repository}: the guard is lowered for exactly the one "
             "that is named. Nothing was touched.",
             kind="other-repository-named",
         )

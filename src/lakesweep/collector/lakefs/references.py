@@ -15,7 +15,7 @@ from lakesweep.collector.judge.candidate_filter import load_filter
 from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.references import LIVE, ReferenceCells, counts_schema
 from lakesweep.collector.lakefs.between_runs.range_cache import (
-    RangeHashes,
+    HashedRange,
     read_pack,
     size_bits,
     sizes_beside,
@@ -59,7 +59,7 @@ class CachedRange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RangeReference:
-    """A range to read: its promised count, and what its addresses are (LIVE or EXPIRED).
+    """A range of commits to read: its promised count, and what its addresses are (LIVE or EXPIRED).
 
     A blast radius measures live addresses by `is_measured` references, where no listing tells how many there are.
     """
@@ -77,7 +77,7 @@ class RangeReference:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One Parquet file of the server's list of uncommitted objects, which tells no sizes."""
+    """One Parquet file of the server's list of uncommitted objects. It has no sizes."""
 
     key: str
     is_measured: bool = False
@@ -180,15 +180,15 @@ def _read_ranges(
     ranges: list[RangeReference],
     keep_hashes: bool,
     keep_sizes: bool,
-) -> Iterator[tuple[RangeReference, RangeHashes, str]]:
-    """Ranges with their hashes, and the pack that these are in: one of an earlier run, a new one, or none."""
+) -> Iterator[tuple[RangeReference, HashedRange, str]]:
+    """Each range with its hashes and the key of the pack that keeps them: an earlier run's, a new one, or no pack."""
     by_key = {f"_lakefs/{r.range_id}": r for r in ranges}
     for range_id, entry in read_packs(store, normaliser.namespace, ranges).items():
         item = by_key.pop(f"_lakefs/{range_id}")
         yield item, entry, item.pack
-    fresh: list[tuple[RangeReference, RangeHashes]] = []
+    fresh: list[tuple[RangeReference, HashedRange]] = []
 
-    def packed() -> Iterator[tuple[RangeReference, RangeHashes, str]]:
+    def packed() -> Iterator[tuple[RangeReference, HashedRange, str]]:
         pack = own_name(RANGE_CACHE, "pack", ".arrow") if keep_hashes else ""
         if pack:
             entries = [entry for _, entry in fresh]
@@ -214,13 +214,13 @@ def _read_ranges(
 
 def read_packs(
     store: ObjectStore, namespace: Location, ranges: Iterable[CachedRange]
-) -> dict[RangeId, RangeHashes]:
-    """The hashes of those ranges whose pack is there and intact."""
+) -> dict[RangeId, HashedRange]:
+    """The kept hashes of these ranges; a range whose pack is gone or damaged is missing among them, and is read."""
     wanted: dict[str, dict[RangeId, int]] = {}
     for item in ranges:
         if item.pack:
             wanted.setdefault(item.pack, {})[item.range_id] = item.count
-    found: dict[RangeId, RangeHashes] = {}
+    found: dict[RangeId, HashedRange] = {}
     for pack, counts in wanted.items():
         try:
             data = store.read(pack)
@@ -243,7 +243,7 @@ def _staged_hashes(rows: pa.Table, normaliser: AddressNormaliser) -> tuple[int, 
 
 def hash_range(
     range_id: RangeId, data: bytes, count: int | None, normaliser: AddressNormaliser
-) -> RangeHashes:
+) -> HashedRange:
     """The hashes of a range's addresses; a full address counts as every object of the namespace it may mean."""
     read = read_range_hashes(data, expected_count=count)
     readings = [normaliser.readings(full) for full in read.full_addresses]
@@ -256,7 +256,7 @@ def hash_range(
     outside = readings.count(())
     # Sizes of full addresses are not among those that were read, which their number tells.
     sizes = size_bits(read.sizes)
-    return RangeHashes(range_id, read.count, hashes, magnitudes, read.root_names, outside, sizes)
+    return HashedRange(range_id, read.count, hashes, magnitudes, read.root_names, outside, sizes)
 
 
 def _read_or_refuse(store: ObjectStore, key: str) -> bytes:
@@ -264,7 +264,7 @@ def _read_or_refuse(store: ObjectStore, key: str) -> bytes:
 
 
 def read_many_or_refuse(store: ObjectStore, keys: list[str]) -> Iterator[tuple[str, bytes]]:
-    """Read what must be there. A missing range or page is doubt about what is live, never 'nothing live'."""
+    """Read files that must be there; a missing one ends the run: it is doubt about what is live, and never 'nothing live'."""
     try:
         yield from store.read_many(keys)
     except ObjectNotFoundError as error:

@@ -71,7 +71,7 @@ _NAMED_AT_MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFound(Found):
-    """What a search brought in, and how."""
+    """The result of a search in a repository, with its listing and whatever else the record says of it."""
 
     listing: Listing | None = None
     slices: Slices | None = None
@@ -138,7 +138,7 @@ class RepositorySearch:
         return foreseen_names(store) * self._seconds_per_name
 
     def search(self) -> RepositoryFound:
-        """Pending, staged, copies, commits, ranges, in this order; the listing comes after, and only old objects count."""
+        """Read what is live (pending, staged, copies, commits, ranges, in this order), then list, then judge by both."""
         repository, resources, what = self.repository, self.resources, self.request.what
         canaries = judged_canaries(repository, take_canaries(repository, resources.clock()))
         roots = Roots(self.request.keep_refs, self.request.keep_tags)
@@ -210,7 +210,7 @@ class RepositorySearch:
         return self.found
 
     def settle(self, found: Found) -> Settled:
-        """Staged re-uploads that a real server does not list are live; what can't be looked up is kept."""
+        """Take out of the garbage the staged re-uploads that a real server does not list, and what could not be looked up."""
         suspects, searched = self.found.suspects, SearchedRanges()
         unreferenced = found.judged.tallies[Verdict.UNREFERENCED] + self.found.dated.tally(
             dating.OLD
@@ -315,7 +315,7 @@ class RepositorySearch:
         return dated
 
     def _look_up(self, inventory: Inventory, judged: Judged) -> tuple[Judged, LookedUp]:
-        """Garbage that is today as the inventory says, and what became of the rest of it."""
+        """The garbage that the store still has as the inventory describes it, and what became of the rest."""
         refuse_doubles(inventory, judged)
         with self.resources.phases.phase("look up") as step:
             found = look_up_garbage(self.resources, judged.garbage, self.folder.verdicts)

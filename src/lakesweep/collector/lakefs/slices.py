@@ -26,7 +26,7 @@ class Slices:
     others: tuple[str, ...]
 
     def prefixes(self, *, since: str = "") -> list[Piece[str]]:
-        """What to list. With `since`, slices that sort at or after it (older ones) are left out."""
+        """The pieces to list. With `since`, slices that sort at or after it are left out: those are older."""
         wanted = [s for s in self.slices if not since or slice_name(s) < since]
         return [
             *(Piece(s) for s in wanted),

@@ -57,6 +57,7 @@ def sweep(
         return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
     repository, resources = context.repository, context.resources
     untouched = is_untouched(resources.store, plan)
+    # A mark that somebody added to is swept though its plan is empty: each row is judged again.
     if not plan.garbage.objects and untouched:
         carry_on(resources.store, plan.run_id, ())
         return record.noted("dry run: nothing would be deleted") if request.dry_run else record

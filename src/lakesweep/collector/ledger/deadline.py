@@ -15,32 +15,32 @@ _STORE_TICK = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One moment by two clocks of this machine: the one that is set, and the one that only counts."""
+    """One moment by two clocks of this machine: its wall clock, and its monotonic clock (`counted`)."""
 
     wall: datetime
     counted: float
 
     def seconds_since(self, earlier: Moment) -> float:
-        """The longer of both: one may be set back, the other stands still while a machine sleeps."""
+        """Seconds since then, by the clock that says more: the wall clock may be set back, the monotonic one stops in sleep."""
         told = (self.wall - earlier.wall).total_seconds()
         return max(told, self.counted - earlier.counted)
 
 
 def this_moment() -> Moment:
-    """The moment by this machine's clocks."""
+    """The present moment by this machine's wall clock and monotonic clock."""
     return Moment(datetime.now(UTC), time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a permission on the store's clock, and what that clock told at a known moment of ours."""
+    """Until when a chunk may be deleted, by the store's clock, with one reading of that clock to count on from."""
 
     not_after: datetime
     store_time: datetime  # of a write that began at `begun`
     begun: Moment
 
     def seconds_left(self) -> float:
-        """How long deleting is allowed still; never more than by the store's own clock."""
+        """How many seconds deleting is still allowed: never more than the store's own clock would say."""
         passed = this_moment().seconds_since(self.begun)
         return (self.not_after - self.store_time - _STORE_TICK).total_seconds() - passed
 
@@ -48,7 +48,7 @@ class Deadline:
 def write_and_time(
     store: ObjectStore, key: str, data: bytes, not_after: datetime, tolerance: timedelta
 ) -> tuple[Deadline | None, str]:
-    """Write a file, whose time is the store's clock; the deadline by it, or the reason why there is none."""
+    """Write a file and read the store's clock off its time; returns the deadline, or why there can be none."""
     begun = this_moment()
     info = store.write(key, data)
     store_time = info.last_modified or store.stat(key).last_modified

@@ -87,7 +87,7 @@ def chunks_of(
     *,
     clock_skew: timedelta = SAFETY_FULL.clock_skew,
 ) -> list[Chunk]:
-    """All rows of the parts, so many at a time."""
+    """The rows of these parts cut into chunks of at most `rows` rows, each with the time that it may be deleted until."""
     return [
         Chunk(part.key, start, min(rows, part.rows - start), not_after, clock_skew)
         for part in parts
@@ -97,7 +97,7 @@ def chunks_of(
 
 @dataclass(frozen=True, slots=True)
 class LedgerFolders:
-    """Where a sweep writes: intents and failures in its ledger, deletions in the events that outlive it."""
+    """The folders that a sweep writes to: its ledger for intents and failures, and the events for deletions."""
 
     ledger: str
     deleted: str
@@ -142,7 +142,7 @@ class KeyDeletion(RowDeleter, Protocol):
     def delete(
         self, store: ObjectStore, rows: pa.Table, chunk: str, deadline: Deadline
     ) -> list[Outcome]:
-        """Delete what may be touched; the rest is protected."""
+        """Delete the rows whose names may be touched; the outcome of all others is `PROTECTED`."""
         # The last look at each key: whatever the plan says, nothing foreign is deleted.
         why_not = {key: self.why_not(key) for key in rows.column("address").to_pylist()}
         allowed = [key for key, why in why_not.items() if not why]
@@ -202,7 +202,7 @@ def _write_outcomes(
 
 
 def _outcome_counts(chunk: Chunk, totals: Mapping[str, _Total]) -> pa.RecordBatch:
-    """A chunk's result, with a row for each outcome."""
+    """What a task returns for a chunk: a row of `DELETED_SCHEMA` for each outcome."""
     rows = [
         {"chunk": chunk.name, "outcome": o, "objects": n, "bytes": b, "example": e}
         for o, (n, b, e) in totals.items()

@@ -20,7 +20,7 @@ class BaseSpelling:
         self._found: dict[Location, tuple[Location, str] | None] = {}
 
     def of(self, uri: str) -> tuple[str, str]:
-        """(base URI with a closing slash, the file's URI below it)."""
+        """The base location of a file, with a closing slash, and the file's URI, both spelled as its table spells them."""
         location = location_of(uri)
         folder, _, _ = location.key.rpartition("/")
         found = self._nearest(replace(location, key=folder))

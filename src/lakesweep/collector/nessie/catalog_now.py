@@ -21,14 +21,14 @@ from lakesweep.domain.live_sets import LiveSet, MarkFacts, OtherContent
 
 @dataclass(frozen=True, slots=True)
 class NewlyLive:
-    """Contents that the mark does not have, and the files they need."""
+    """Contents that became live after the mark, and the files that they need."""
 
     states: list[DistinctContent] = field(default_factory=list)
     files: LiveFiles = field(default_factory=LiveFiles)
     others: tuple[OtherContent, ...] = ()
 
     def items(self) -> list[ReferenceItem]:
-        """All of it as work."""
+        """All files that these contents need, as live references for the judge to read."""
         items: list[ReferenceItem] = [*self.files.items(LIVE)]
         named = named_files("others now", self.others)
         return [*items, named] if named else items

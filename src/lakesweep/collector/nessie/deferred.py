@@ -148,6 +148,7 @@ class _Recorded:
 
     def _rows(self) -> Iterator[dict[str, object]]:
         for file in self._files:
+            # A delete can't be taken back, and a path with two readings may be somebody else's file.
             if file.is_doubtful:
                 self.doubtful += 1
                 self.example = self.example or file.path_uri

@@ -45,8 +45,8 @@ class FileDeletion:
 
     def why_not(self, name: str) -> str:
         """Only what lies in a base location, and in no folder of somebody else's, may go."""
-        word = self.protection.word_for(name)
-        return "" if word == OLD_ONLY else word
+        label = self.protection.label_of(name)
+        return "" if label == OLD_ONLY else label
 
     def read(self, data: bytes, key: str) -> pa.Table:
         """The rows of a part of listed files."""
@@ -70,10 +70,10 @@ class FileDeletion:
         uris, sizes, times, etags = (column.to_pylist() for column in rows.columns)
         # The last look at each file: whatever the plan says, nothing outside the base locations is deleted.
         names, modified = (rows.column(name).combine_chunks() for name in ("uri", "last_modified"))
-        words = self.protection.words_for(names, modified).to_pylist()
-        for number, (uri, word) in enumerate(zip(uris, words, strict=True)):
-            if word:
-                outcomes[number] = (deleting.PROTECTED, word)
+        labels = self.protection.labels_of(names, modified).to_pylist()
+        for number, (uri, label) in enumerate(zip(uris, labels, strict=True)):
+            if label:
+                outcomes[number] = (deleting.PROTECTED, label)
                 continue
             folder, key = split_file(location_of(uri))
             size = UNKNOWN_SIZE if sizes[number] is None else sizes[number]

@@ -44,7 +44,7 @@ class Place:
 
     @property
     def uris(self) -> tuple[str, str]:
-        """As its table spells it, and where it really lies."""
+        """The URI of the base location as its table spells it, and the URI of the place where it really lies."""
         return self.folder.spelled, self.folder.location.uri
 
     @property
@@ -79,7 +79,7 @@ def base_folder(spelled: str, whole_store: str) -> BaseFolder | str:
 
 
 def outermost(folders: Iterable[Location]) -> list[Location]:
-    """Those that lie in no other, so that each file is listed once."""
+    """The locations that lie in no other one: listing these lists each file once."""
     kept: list[Location] = []
     for folder in sorted(set(folders), key=lambda f: (f.uri.count("/"), f.uri)):
         if not any(other.contains(folder) for other in kept):
@@ -105,7 +105,7 @@ class TableFolders:
         return outermost(base.location for base in self.bases)
 
     def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
-        """Those of other formats, and Iceberg tables and views that no live content knows."""
+        """Of the table folders that were seen: those of other formats, and Iceberg ones that no live content knows."""
         # In a folder that writers are sent to, a table's metadata may be anybody's.
         written = {place.folder for place in self.places if place.is_written}
         bases = [base for base in self.bases if base not in written]
@@ -163,7 +163,7 @@ class TableFolders:
         )
 
     def base_locations(self) -> Iterator[tuple[str, str]]:
-        """(content id, place) of all that is listed."""
+        """Pairs of a content's id and a base location that is listed."""
         yield from self.live.base_locations()
         for place in self.places:
             yield from ((owner, place.folder.spelled) for owner in sorted(place.owners))
@@ -191,7 +191,7 @@ def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
 
 
 def named_files(label: str, others: Iterable[OtherContent]) -> NamedFiles | None:
-    """What contents of other kinds name, as live files."""
+    """The files that contents of other kinds name, as live references; None where they name none."""
     named: set[str] = set()
     for uri in (location for other in others for location in other.locations):
         try:

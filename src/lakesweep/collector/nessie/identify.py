@@ -35,7 +35,7 @@ NESSIE_CLOCK = "the Nessie server"
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A finished mark."""
+    """The result of a mark that came to its end: the live set that it stored, and its numbers."""
 
     live_set_id: LiveSetId
     status: LiveSetStatus
@@ -102,7 +102,7 @@ def _assert_nessie_agrees(client: NessieClient, clock: Callable[[], datetime]) -
 
 
 def facts_of(client: NessieClient, request: MarkRequest, found: Identified) -> MarkFacts:
-    """What is stored with a live set beside its contents."""
+    """What a live set stores of its mark beside the contents: policies, heads, dropped tables, other contents."""
     return MarkFacts(
         catalog_uri=client.uri,
         reference_time=request.reference_time,

@@ -51,7 +51,7 @@ class FilesJudged(Judged):
 
     @property
     def bad_manifests(self) -> dict[str, Unreadable]:
-        """Where these must be readable, nothing else here may be used."""
+        """Manifests that could not be read (path → why). Where one must be readable, no verdict here may be used."""
         return {
             _path(row): Unreadable(row["problem"], bool(row["is_missing"]))
             for row in self.reference_counts
@@ -61,7 +61,7 @@ class FilesJudged(Judged):
 
     @property
     def fuller_manifests(self) -> set[str]:
-        """Those with more entries than their lists promise."""
+        """Manifests that hold more entries than their lists promise."""
         return {_path(row) for row in self.reference_counts if row["is_fuller"]}
 
 
@@ -70,9 +70,9 @@ def _path(row: dict[str, Any]) -> str:
     return str(row["item"]).split(":", 2)[2]
 
 
-def file_judge(work: Target, folder: str, newest: datetime) -> Judge:
+def file_judge(own_folder: Target, folder: str, newest: datetime) -> Judge:
     """The judge of files: what was modified at the time `newest`, or before it, may go."""
-    return Judge(FileRows(), work, folder, newest + _TICK, dates_are_final=True)
+    return Judge(FileRows(), own_folder, folder, newest + _TICK, dates_are_final=True)
 
 
 def judge_files(
@@ -137,7 +137,7 @@ def with_packs(references: Sequence[ReferenceItem], packs: PackIndex) -> list[Re
 
 
 def _new_packs(references: Sequence[ReferenceItem], counts: Sequence[dict[str, Any]]) -> PackIndex:
-    """Where hashes of manifests were kept just now."""
+    """Which pack holds each manifest whose hashes this meeting has read and kept."""
     packs = {row["item"]: row["pack"] for row in counts if row["pack"]}
     return {
         (item.path, item.promised.length): packs[item.name]

@@ -107,7 +107,7 @@ class LiveCatalog:
 
     @property
     def known(self) -> set[tuple[str, int]]:
-        """(metadata location, snapshot id) of everything read, but what contents given up alone have: it need not be whole."""
+        """Pairs of metadata location and snapshot id of every state that was read, but for those of contents given up alone, which need not be whole."""
         return {
             (one.metadata_location, one.snapshot_id)
             for one in self.states
@@ -115,7 +115,7 @@ class LiveCatalog:
         }
 
     def references(self) -> list[ReferenceItem]:
-        """What is live and what dropped tables had, as work."""
+        """References for the judge to read: what is live, and what dropped tables had, which protects."""
         g = self.folders
         items: list[ReferenceItem] = [*g.live.items(LIVE), *g.dropped.items(PROTECTING)]
         named = named_files("others", g.others)

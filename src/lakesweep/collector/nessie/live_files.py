@@ -31,7 +31,7 @@ FULLER = "manifests have more entries than their manifest lists say, and all of 
 
 @dataclass(slots=True)
 class LiveFiles:
-    """What some contents need. Data files are not here: executors read them out of the manifests."""
+    """All files that some contents need, but for data files: executors read those out of the manifests."""
 
     owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
     bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
@@ -53,12 +53,12 @@ class LiveFiles:
         return {table_folder(source) for source in self.owners}
 
     def base_locations(self) -> Iterator[tuple[str, str]]:
-        """(content id, base location)."""
+        """Pairs of a content's id and a base location that its metadata name."""
         for base, sources in self.bases.items():
             yield from ((content_id, base) for content_id in self.owners_of(sources))
 
     def items(self, kind: int) -> list[ManifestItem | NamedFiles]:
-        """All of it as work, each file once."""
+        """All files as references of this kind for the judge to read, each file once."""
         names = sorted({*self.owners, *self.lists, *self.manifests, *self.others})
         items: list[ManifestItem | NamedFiles] = [
             NamedFiles(f"{kind}-{number}", tuple(chunk), kind)
@@ -67,7 +67,7 @@ class LiveFiles:
         return items + self.manifest_items(kind)
 
     def manifest_items(self, kind: int) -> list[ManifestItem]:
-        """All manifests as work."""
+        """All manifests as references of this kind, whose files executors read."""
         return [ManifestItem(path, promised, kind) for path, promised in self.manifests.items()]
 
     def owners_of(self, sources: Iterable[str]) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ class LiveFiles:
         ]
 
     def forget_bases(self, is_of_interest: Callable[[str], bool]) -> None:
-        """Leave out what belongs to base locations that nobody asks about."""
+        """Drop the manifest lists and manifests that only base locations of no interest need."""
         out = {s for base, own in self.bases.items() if not is_of_interest(base) for s in own}
         self.lists = {path: own - out for path, own in self.lists.items() if own - out}
         self.embedded = {path: own - out for path, own in self.embedded.items() if own - out}

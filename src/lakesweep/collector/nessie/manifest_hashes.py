@@ -46,8 +46,8 @@ _HASHES_PER_PACK = 4_000_000
 PackIndex = Mapping[tuple[str, int], str]
 
 
-class KeptManifest(NamedTuple):
-    """What was read of one manifest."""
+class HashedManifest(NamedTuple):
+    """The hashes of one manifest's files as an earlier reading kept them, with what tells whether they still serve."""
 
     length: int
     entries: int
@@ -55,7 +55,7 @@ class KeptManifest(NamedTuple):
     hashes: Hashes
 
     def serves(self, promised: Promised) -> bool:
-        """Whether reading the manifest anew would tell the same."""
+        """Whether these hashes can take the place of reading the manifest: its length and its local folders are unchanged."""
         return (
             promised.length == self.length
             and (promised.entries is None or self.entries >= promised.entries)
@@ -93,7 +93,7 @@ class ManifestKeeper:
         return key
 
     def write(self) -> None:
-        """Write what has come together."""
+        """Write a pack of the manifests that were kept since the last one."""
         if self._rows:
             self._store.write(self._key, _sealed(self._rows, _PACK_SCHEMA))
         self._begin()
@@ -104,14 +104,14 @@ class ManifestKeeper:
         self._key = f"{self._folder}{uuid.uuid4().hex}.pack"
 
 
-def read_pack(store: ObjectStore, key: str) -> dict[str, KeptManifest]:
+def read_pack(store: ObjectStore, key: str) -> dict[str, HashedManifest]:
     """What a pack holds, by path; nothing where it is gone or damaged."""
     try:
         data = store.read(key)
     except ObjectNotFoundError:
         return {}
     return {
-        row["path"]: KeptManifest(
+        row["path"]: HashedManifest(
             row["length"],
             row["entries"],
             row["folders"],

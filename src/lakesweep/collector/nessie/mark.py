@@ -25,7 +25,7 @@ from lakesweep.domain.verdicts import Verdict
 
 @dataclass(frozen=True, slots=True)
 class FilesFound(Found):
-    """What lies in the base locations, judged."""
+    """The result of a search by a live set: all files in the base locations, judged."""
 
     judged: FilesJudged
     tables: frozenset[FoundTable] = frozenset()  # folders that look like a table's
@@ -34,7 +34,7 @@ class FilesFound(Found):
 
 @dataclass(frozen=True, slots=True)
 class MarkedLiveSet(MarkedCatalog):
-    """A live set by which garbage is looked for."""
+    """Looks for garbage among the files in base locations by what a live set holds: implements `MarkedCatalog`."""
 
     target: Target  # our own folder
     folder: SetFolder
@@ -46,7 +46,7 @@ class MarkedLiveSet(MarkedCatalog):
         return f"live set {self.folder.live_set_id}"
 
     def search(self) -> FilesFound:
-        """What is live was read before; files that came since then are younger than the mark, and so kept."""
+        """List the base locations and judge every file. What is live was read before; newer files are young, and kept."""
         table_reader, folder, listing = self.live.reader.table_reader, self.folder, self._list()
         tables = tables_of(listing)
         with table_reader.phases.phase("judge") as step:

@@ -51,7 +51,7 @@ _ROWS_PER_BATCH = 20_000
 
 
 class Named(NamedTuple):
-    """A row of NAMED_SCHEMA."""
+    """One thing that the file `source` names, or why it can't be read; as a row of NAMED_SCHEMA."""
 
     source: str
     kind: str
@@ -61,12 +61,12 @@ class Named(NamedTuple):
 
     @classmethod
     def unreadable(cls, source: str, found: Unreadable) -> Named:
-        """That a file can't be read."""
+        """The row which says that a file can't be read."""
         return cls(source, MISSING if found.is_missing else PROBLEM, found.why)
 
 
 def in_batches(rows: Iterable[Named]) -> Iterator[pa.RecordBatch]:
-    """Rows as work functions yield them."""
+    """These rows in Arrow batches, as a work function yields them."""
     for chunk in chunked(rows, _ROWS_PER_BATCH):
         columns = zip(*chunk, strict=True)
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, NAMED_SCHEMA, strict=True)]

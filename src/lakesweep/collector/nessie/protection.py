@@ -24,28 +24,31 @@ TOO_NEW = "written within the grace of dropped tables"
 
 @dataclass(frozen=True, slots=True)
 class FolderIndex:
-    """Folders by folded name, each with a word about it. Picklable; looked up by walking up from a file."""
+    """Labels of folders: why files below one are protected, or which table owns them. The innermost labelled folder decides.
 
-    words: Mapping[str, str] = field(default_factory=dict)
+    Folders are known by their folded names. Small and picklable.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
     # Hold for all below, whatever is said of folders inside.
     overruling: Mapping[str, str] = field(default_factory=dict)
-    elsewhere: str = ""  # the word for files in no folder of the index
+    elsewhere: str = ""  # the label for files in no folder of the index
     old_until: datetime | None = None  # inclusive; where OLD_ONLY is said, later files are TOO_NEW
 
     @classmethod
     def of(
         cls,
-        words: Iterable[tuple[str, str]],
+        labels: Iterable[tuple[str, str]],
         *,
         overruling: Iterable[tuple[str, str]] = (),
         elsewhere: str = "",
         old_until: datetime | None = None,
     ) -> FolderIndex:
-        """From (URI, word); the first word for a folder stays."""
-        return cls(_folded(words), _folded(overruling), elsewhere, old_until)
+        """An index of (URI, label) pairs; where a folder comes twice, its first label stays."""
+        return cls(_folded(labels), _folded(overruling), elsewhere, old_until)
 
-    def word_for(self, uri: str) -> str:
-        """What is said of a place: by an overruling folder around it, else by the innermost one."""
+    def label_of(self, uri: str) -> str:
+        """The label of a file or folder: that of an overruling folder around it, else that of the innermost labelled one."""
         nearest: str | None = None
         try:
             folded = fold(uri)
@@ -55,28 +58,30 @@ class FolderIndex:
             if folded in self.overruling:
                 return self.overruling[folded]
             if nearest is None:
-                nearest = self.words.get(folded)
+                nearest = self.labels.get(folded)
             folded = folded.rpartition("/")[0]
         return self.elsewhere if nearest is None else nearest
 
-    def words_for(self, uris: pa.Array, modified: pa.Array) -> pa.Array:
-        """What is said of many files, by their folders and times; empty for those that may go."""
-        word = lru_cache(maxsize=None)(self.word_for)
+    def labels_of(self, uris: pa.Array, modified: pa.Array) -> pa.Array:
+        """The labels of many files by their folders, and where OLD_ONLY is said by their times; empty where a file may go."""
+        label_of = lru_cache(maxsize=None)(self.label_of)
         folders = pc.replace_substring_regex(uris, r"/[^/]*$", "")
         encoded = folders.dictionary_encode()
-        words = pa.array([word(folder) for folder in encoded.dictionary.to_pylist()], pa.string())
-        return self._by_age(words.take(encoded.indices), modified)
+        labels = pa.array(
+            [label_of(folder) for folder in encoded.dictionary.to_pylist()], pa.string()
+        )
+        return self._by_age(labels.take(encoded.indices), modified)
 
-    def _by_age(self, words: pa.Array, modified: pa.Array) -> pa.Array:
-        by_age = pc.equal(words, OLD_ONLY)
+    def _by_age(self, labels: pa.Array, modified: pa.Array) -> pa.Array:
+        by_age = pc.equal(labels, OLD_ONLY)
         if self.old_until is None or not pc.any(by_age).as_py():
-            return words
+            return labels
         is_old = pc.less_equal(modified, pa.scalar(self.old_until)).fill_null(False)
-        return pc.if_else(by_age, pc.if_else(is_old, "", TOO_NEW), words)
+        return pc.if_else(by_age, pc.if_else(is_old, "", TOO_NEW), labels)
 
 
-def _folded(words: Iterable[tuple[str, str]]) -> dict[str, str]:
+def _folded(labels: Iterable[tuple[str, str]]) -> dict[str, str]:
     folded: dict[str, str] = {}
-    for uri, word in words:
-        folded.setdefault(fold(uri), word)
+    for uri, label in labels:
+        folded.setdefault(fold(uri), label)
     return folded

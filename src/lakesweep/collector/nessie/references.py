@@ -19,7 +19,7 @@ from lakesweep.collector.judge.references import (
     ReferenceCells,
     counts_schema,
 )
-from lakesweep.collector.nessie.manifest_hashes import KeptManifest, ManifestKeeper, read_pack
+from lakesweep.collector.nessie.manifest_hashes import HashedManifest, ManifestKeeper, read_pack
 from lakesweep.collector.nessie.metadata import Named, in_batches
 from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
@@ -86,13 +86,17 @@ ReferenceItem = ManifestItem | NamedFiles | GoneFiles
 
 
 def read_references(
-    stores: TableStores, work: Target, partitions: int, kept_in: str, items: Iterator[ReferenceItem]
+    stores: TableStores,
+    own_folder: Target,
+    partitions: int,
+    kept_in: str,
+    items: Iterator[ReferenceItem],
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of hashes by kind, and the counts of every item in one cell per task.
 
     What is read of manifests is kept in the folder `kept_in`; those of which it is kept already are not read.
     """
-    emit = _Emitter(partitions, ManifestKeeper(work.open(), kept_in))
+    emit = _Emitter(partitions, ManifestKeeper(own_folder.open(), kept_in))
     manifests: dict[str, list[ManifestItem]] = {}
     packs: dict[str, list[ManifestItem]] = {}
     for item in items:
@@ -104,10 +108,10 @@ def read_references(
             case NamedFiles():
                 yield from emit.item(item.name, item.kind, pa.array(item.uris, pa.string()))
             case GoneFiles():
-                lists = list(read_addresses(work.open().read(item.key), item.key))
+                lists = list(read_addresses(own_folder.open().read(item.key), item.key))
                 yield from emit.gone(item, pa.chunked_array(lists, pa.string()).combine_chunks())
     for pack, wanted in packs.items():
-        kept = read_pack(work.open(), pack)
+        kept = read_pack(own_folder.open(), pack)
         for item in wanted:
             known = kept.get(item.path)
             if known is not None and known.serves(item.promised):
@@ -171,7 +175,7 @@ class _Emitter:
         self._cells.count(item.name, GONE, len(hashes), entries=len(uris))
         yield from self._cells.add_events(GONE, hashes, order=0)
 
-    def kept(self, item: ManifestItem, known: KeptManifest) -> Iterator[pa.RecordBatch]:
+    def kept(self, item: ManifestItem, known: HashedManifest) -> Iterator[pa.RecordBatch]:
         fuller = item.is_fuller(known.entries)
         self._cells.count(item.name, item.kind, len(known.hashes), pack=item.pack, is_fuller=fuller)
         yield from self._cells.add(item.kind, known.hashes)

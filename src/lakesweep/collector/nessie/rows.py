@@ -55,24 +55,24 @@ class FileRows:
         return hashes
 
     def identities(self, rows: pa.Table, hashes: Hashes) -> Hashes:
-        """By the exact name: base locations may overlap in ways that their names do not show."""
+        """Hashes of the exact URIs: base locations may overlap in ways that their names do not show."""
         return hash_addresses(rows.column("uri").combine_chunks())
 
     def protections(self, rows: pa.Table, is_held: Mask) -> pa.Array:
-        words = rows.column("protection").combine_chunks()
-        return pc.if_else(pa.array(is_held), pa.scalar(DROPPED_TABLE), words)
+        labels = rows.column("protection").combine_chunks()
+        return pc.if_else(pa.array(is_held), pa.scalar(DROPPED_TABLE), labels)
 
     def written(self, rows: pa.Table, is_expired: Mask) -> pa.Table:
         return rows.select(FILE_SCHEMA.names).cast(FILE_SCHEMA)
 
 
 def read_candidates(
-    work: Target, protection: FolderIndex, partitions: int, parts: Iterator[CandidatePart]
+    own_folder: Target, protection: FolderIndex, partitions: int, parts: Iterator[CandidatePart]
 ) -> Iterator[pa.RecordBatch]:
     """Work function: cells of rows (of a listing's parts, a plan's, deferred ones), and one COUNTS cell per task."""
     return candidate_cells(
         parts,
-        partial(_rows_of, work.open(), protection),
+        partial(_rows_of, own_folder.open(), protection),
         lambda rows: rows.column("hash").to_numpy(),
         partitions,
         bytes_per_row=_BYTES_PER_ROW,
@@ -86,9 +86,9 @@ def _rows_of(
     for batch in read_part(read_needed(store, part.key), FILE_SCHEMA, part.key):
         uris = batch.column("uri")
         hashes, is_sound = hash_listed_files(uris)
-        words = protection.words_for(uris, batch.column("last_modified"))
+        labels = protection.labels_of(uris, batch.column("last_modified"))
         if not is_sound.all():
-            words = pc.if_else(pa.array(is_sound), words, pa.scalar(NOT_UNDERSTOOD))
+            labels = pc.if_else(pa.array(is_sound), labels, pa.scalar(NOT_UNDERSTOOD))
         source = pa.array(np.full(batch.num_rows, part.source, dtype=np.int8))
-        columns = [*batch.columns, source, pa.array(hashes), words]
+        columns = [*batch.columns, source, pa.array(hashes), labels]
         yield pa.RecordBatch.from_arrays(columns, schema=FileRows.schema), {}

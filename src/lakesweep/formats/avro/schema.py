@@ -35,7 +35,7 @@ class Primitive:
 
 @dataclass(slots=True, eq=False)
 class Fixed:
-    """So many bytes, without a length before them."""
+    """A fixed number of bytes, without a length before them."""
 
     size: int
 

@@ -112,6 +112,7 @@ class Committing:
             if commit is not None:
                 if self._move_head(repository, record, commit):
                     return commit
+                # Others moved the head. A commit that nothing points at would keep its objects for ever.
                 self._commits.remove_lost(repository, commit)
             fence = self._fence.read(repository)
             record = self._branches.read(repository, branch_id)
@@ -279,6 +280,7 @@ class Committing:
         """Set the head and let go of the tokens the commit holds. False when the head moved: then all is to do again."""
         committed_tokens = record.head.sealed_tokens
         noted_at = self._context.now()
+        # Before the head moves: whoever dies in between leaves a note too many, and no token that nobody knows of.
         self._dropped_tokens.note(repository, record.head.id, committed_tokens, noted_at)
         for _ in range(MAX_TRIES):
             newer = record.head.sealed_tokens[

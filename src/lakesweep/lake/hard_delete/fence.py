@@ -38,7 +38,7 @@ class FenceMovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Condemnation:
-    """That an address is being deleted: by which review, and since when."""
+    """The mark on an address that is being deleted: its id, which every review that takes it over renews, and since when."""
 
     id: str
     since: datetime
@@ -46,7 +46,7 @@ class Condemnation:
 
 @dataclass(frozen=True, slots=True)
 class FenceState:
-    """What is condemned at one moment."""
+    """The content of a repository's fence at one moment: single condemned addresses, and batches of sweeps."""
 
     version: int = 0
     condemned: Mapping[str, Condemnation] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Fence:
         return FenceState() if raw is None else _decode(raw)
 
     def change(self, found: FoundFence, state: FenceState) -> Change:
-        """The change to another state, to be made in one transaction with what belongs to it."""
+        """A compare-and-set of the fence to another state, for the transaction that also writes what belongs to it."""
         partition, key, raw = found.held
         return Change(partition, key, _encode(replace(state, version=found.state.version + 1)), raw)
 
@@ -105,7 +105,7 @@ class Fence:
             raise self._refusal(repository, wrong, not_done)
 
     def refuse_during_sweep(self, repository: Repository, found: FoundFence, not_done: str) -> None:
-        """Raise `CondemnedError` while a collector's sweep is deleting, whatever it is."""
+        """Raise `CondemnedError` while a collector's sweep is deleting, whatever addresses it deletes."""
         if self.standing_batches(found):
             self.count_refusal()
             raise CondemnedError(
@@ -115,7 +115,7 @@ class Fence:
             )
 
     def batch_partition(self, repository: Repository, batch_id: str) -> str:
-        """Where the addresses of a batch lie, each a key."""
+        """The partition of the ref store whose keys are the addresses of a batch."""
         return f"{partition_of(repository)}-fence-{batch_id}"
 
     def standing_batches(self, found: FoundFence) -> list[str]:

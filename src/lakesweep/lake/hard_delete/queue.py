@@ -84,14 +84,14 @@ class Queue:
         return (self._decode(repository, *row) for row in self._context.rows(repository, _PREFIX))
 
     def later(self, repository: Repository, queued: Queued, now: datetime) -> list[Change]:
-        """Put the record off: twice as long each time."""
+        """The changes that put a record off: by a minute at first, by twice as long each time, at last by a day."""
         dropped = queued.dropped
         delay = min(_FIRST_DELAY * 2 ** min(dropped.reviews, 16), _LONGEST_DELAY)
         again = replace(dropped, reviews=dropped.reviews + 1)
         return [self.done(repository, queued), self._at(repository, again, now + delay)]
 
     def done(self, repository: Repository, queued: Queued) -> Change:
-        """Take the record away."""
+        """The change that removes a record whose address was deleted, or needs no review any more."""
         return Change(partition_of(repository), queued.key, None)
 
     def length_and_oldest(self, repository: Repository) -> tuple[int, datetime | None]:
@@ -131,7 +131,7 @@ def _fields(dropped: Dropped) -> dict[str, Any]:
 
 
 def dropped_fields(dropped: Dropped) -> dict[str, Any]:
-    """What a record says of a dropped address."""
+    """The fields of a queue or tomb record about a dropped address."""
     return {**_fields(dropped), "value": base64.b64encode(dropped.value).decode()}
 
 
@@ -152,7 +152,7 @@ def _dropped(fields: Mapping[str, Any], value: bytes) -> Dropped:
 
 
 def _first_key(due: datetime) -> bytes:
-    """What all keys of that time begin with; they sort behind it."""
+    """The beginning of all keys of records that are due at this time; such keys sort behind it."""
     return _PREFIX + f"{to_micros(due):016x}".encode()
 
 

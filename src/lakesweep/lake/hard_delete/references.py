@@ -56,7 +56,7 @@ class References:
     _known: dict[str, _KnownRanges] = field(default_factory=dict, init=False)
 
     def find(self, repository: Repository, addresses: Collection[str]) -> dict[str, Holder]:
-        """The addresses that something refers to."""
+        """Those of the addresses that something refers to, each with whether that may pass or stays for good."""
         found: dict[str, Holder] = {}
         wanted = set(addresses)
 

@@ -77,7 +77,7 @@ class ReviewCounts:
 
 
 def _go_on(_seconds: float) -> None:
-    """No rest."""
+    """Rest for no time at all."""
 
 
 def _never() -> bool:
@@ -205,7 +205,7 @@ class Reviewer:
     def _condemn(
         self, repository: Repository, addresses: Collection[str], now: datetime
     ) -> Mapping[str, Condemnation]:
-        """Condemn the addresses; all that is condemned then, by whomever."""
+        """Condemn the addresses by compare-and-set; returns every condemnation that stands then, also those of others."""
         while True:
             found = self._fence.read(repository)
             one = Condemnation(uuid.uuid4().hex, now)
@@ -223,7 +223,7 @@ class Reviewer:
         mine: Mapping[str, Condemnation],
         queued: Iterable[Queued],
     ) -> None:
-        """Steps 3 to 6, with the condemnations that stood when the look began."""
+        """Steps 3 to 6 of a review: look again, then delete; `mine` are the condemnations that stood before the look."""
         held = self._references.find(repository, mine)
         by_address = self._by_address(repository, mine, queued)
         if held:
@@ -254,7 +254,7 @@ class Reviewer:
         unreferenced: Mapping[str, Condemnation],
         by_address: Mapping[str, list[Queued]],
     ) -> None:
-        """Steps 4 to 6 for what the look did not find."""
+        """Steps 4 to 6 of a review, for addresses that the second look found no reference to."""
         now = self._context.now()
         known = {address: found[0].dropped for address, found in by_address.items()}
         while True:
@@ -363,7 +363,7 @@ def _standing(found: FoundFence, mine: Mapping[str, Condemnation]) -> set[str]:
 
 
 def _taken_over(found: FoundFence, seen: Mapping[str, Condemnation]) -> dict[str, Condemnation]:
-    """Of what stands as it was seen, the condemnations under another id: nobody who saw the old one lifts them."""
+    """New ids for the condemnations that stand as they were seen: whoever saw only the old id can't lift them any more."""
     new_id = uuid.uuid4().hex
     return {
         address: replace(seen[address], id=new_id) for address in sorted(_standing(found, seen))

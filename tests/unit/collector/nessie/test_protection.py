@@ -27,5 +27,5 @@ def test_in_a_place_only_files_that_are_old_enough_may_go() -> None:
         ("s3://lake/other/f", UNTIL, "outside"),
     ]
     uris, times, words = zip(*rows, strict=True)
-    said = index.words_for(pa.array(uris), pa.array(times, pa.timestamp("us", tz="UTC")))
+    said = index.labels_of(pa.array(uris), pa.array(times, pa.timestamp("us", tz="UTC")))
     assert said.to_pylist() == list(words)

@@ -80,7 +80,7 @@ def _from_jdbc(
     properties: Mapping[str, str],
 ) -> DatabaseUrl:
     place, _, query = rest.partition("?")
-    given = dict(properties) | dict(parse_qsl(query, keep_blank_values=True))
+    options = dict(properties) | dict(parse_qsl(query, keep_blank_values=True))
     if not place.startswith("//"):
         if driver is not POSTGRESQL:
             raise _refused(
@@ -90,7 +90,7 @@ def _from_jdbc(
     parts = _JDBC_PLACE.fullmatch(place)
     if parts is None:
         raise _refused("Only one host is supported, given as HOST or HOST:PORT.")
-    url_user, url_password = given.pop("user", None), given.pop("password", None)
+    url_user, url_password = options.pop("user", None), options.pop("password", None)
     database = unquote(parts["database"] or "")
     if driver is MARIADB and not database:
         raise _refused("The URL names no database.")
@@ -103,7 +103,7 @@ def _from_jdbc(
             port=int(parts["port"] or driver.default_port),
             database=database or None,
         ),
-        driver.arguments(given),
+        driver.arguments(options),
     )
 
 

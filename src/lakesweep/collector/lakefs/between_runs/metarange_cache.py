@@ -45,7 +45,7 @@ _STEM = "known"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remembered:
-    """What earlier runs left of the metaranges that this run asks for, and the files of all that they left."""
+    """What earlier runs have saved about the metaranges that this run asks for, and the files that they saved it in."""
 
     table: MetarangeTable = NO_METARANGES
     files: tuple[str, ...] = ()
@@ -57,12 +57,12 @@ class Remembered:
         return MOST_PAIRS - len(self.table.places)
 
     def ranges_of(self, asked: Ids) -> RangeCounts:
-        """The ranges of those of these metaranges that are remembered."""
+        """The ranges of the metaranges that were asked for, as far as they are remembered."""
         rows = self.table.rows_of(asked)
         return self.table.take(rows[rows >= 0]).ranges
 
     def disbelieved(self) -> Remembered:
-        """These files, of which nothing is believed."""
+        """A copy that believes nothing in these files and replaces them at the next save."""
         return replace(self, table=NO_METARANGES, is_replaced=True)
 
 
@@ -70,7 +70,7 @@ NOTHING_REMEMBERED = Remembered()
 
 
 def load_metaranges(store: ObjectStore, asked: Ids) -> Remembered:
-    """What is remembered of these metaranges."""
+    """Load what earlier runs have saved about these metaranges; what is damaged counts as not saved."""
     files = tuple(store.keys(f"{METARANGE_CACHE}{_STEM}-"))
     is_replaced = len(files) > _MOST_FILES
     parts: list[MetarangeTable] = []
@@ -97,7 +97,7 @@ def load_metaranges(store: ObjectStore, asked: Ids) -> Remembered:
 
 
 def save_metaranges(store: ObjectStore, before: Remembered, read: Sequence[MetarangeTable]) -> None:
-    """Remember what was read in this run besides what was known before it."""
+    """Save the metaranges that this run has read for later runs, beside those that were known before."""
     table = MetarangeTable.joined(read)
     if not len(table.metaranges):
         return
@@ -110,7 +110,7 @@ def save_metaranges(store: ObjectStore, before: Remembered, read: Sequence[Metar
 
 
 def write_table(table: MetarangeTable, namespace: Location) -> bytes:
-    """A file of the table, bound to the namespace."""
+    """The table as the bytes of a file that is believed for this namespace only."""
     batch = pa.RecordBatch.from_pylist([table.as_row()], schema=TABLE_SCHEMA)
     return write_sealed(batch, CACHE_VERSION, namespace, compression="zstd")
 

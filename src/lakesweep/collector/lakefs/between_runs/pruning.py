@@ -59,6 +59,7 @@ class Pruned:
 def tidy_up(resources: Resources, keep_runs: int, lease: Lease) -> None:
     """Prune after a run, under its lease. What can't be removed now is left to the next run."""
     try:
+        # Whoever has taken the lease over may be writing what looks surplus here.
         lease.assert_held()
         pruned = prune_own_files(resources, keep_runs)
     except LakesweepError as error:
@@ -90,6 +91,7 @@ def prune_own_files(resources: Resources, keep_runs: int, *, dry_run: bool = Fal
     for run_id in surplus:
         forget_run(store, resources.name, run_id)
     served = remove_served(store)
+    # A damaged run counts as unfinished: nobody can say that no sweep goes on with it.
     unfinished = {run.run_id for run in found} - {r.run_id for r in records if _is_finished(r)}
     compacted = compact_deletions(store, unfinished, now)
     return replace(pruned, files=pruned.files + served, compacted=compacted)
@@ -105,6 +107,7 @@ def _surplus_runs(
     surplus = []
     for number, record in enumerate(records):
         is_new = number == 0 or (number < most and record.started_at >= oldest)
+        # A resumed sweep reads its plan, an optimised run what the last one saved, and a restore the mark.
         is_needed = (
             record.status is RunStatus.PARTLY_SWEPT
             or (isinstance(last, SavedRun) and record.run_id == last.run_id)

@@ -49,7 +49,7 @@ SizeBits = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
-class RangeHashes:
+class HashedRange:
     """The addresses of one range that lie in the namespace, hashed, each with the magnitude of its size.
 
     `count` is the number of entries in the range, of which `outside` lie outside the namespace and have no hash. There
@@ -76,8 +76,8 @@ def sizes_beside(pack: str) -> str:
     return pack.replace("/pack-", "/sizes-")
 
 
-def write_sizes(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
-    """The sizes of those of the ranges that were read for them."""
+def write_sizes(ranges: Iterable[HashedRange], namespace: Location) -> bytes:
+    """The sizes of the ranges' entries as a file, without the ranges whose sizes were not read."""
     rows = [
         {"range_id": r.range_id, "sizes": r.sizes.tobytes()} for r in ranges if r.sizes is not None
     ]
@@ -85,7 +85,7 @@ def write_sizes(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
 
 
 def read_sizes(data: bytes, namespace: Location) -> tuple[list[RangeId], list[int], SizeBits]:
-    """Ranges, where the sizes of each end, and the sizes of all; nothing where the file is not one that we wrote."""
+    """Range ids, where each range's sizes end, and all sizes in a row; empty where the file is not one that we wrote."""
     ids: list[RangeId] = []
     ends: list[int] = []
     sizes: list[SizeBits] = []
@@ -97,7 +97,7 @@ def read_sizes(data: bytes, namespace: Location) -> tuple[list[RangeId], list[in
     return ids, ends, np.concatenate([np.empty(0, np.uint32), *sizes])
 
 
-def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
+def write_pack(ranges: Iterable[HashedRange], namespace: Location) -> bytes:
     """A pack of these ranges, bound to the namespace that their addresses were resolved against."""
     rows = [{name: getattr(r, name) for name in PACK_SCHEMA.names} for r in ranges]
     packed = [row | {name: row[name].tobytes() for name in _ARRAYS} for row in rows]
@@ -106,9 +106,9 @@ def write_pack(ranges: Iterable[RangeHashes], namespace: Location) -> bytes:
 
 def read_pack(
     data: bytes, namespace: Location, wanted: Mapping[RangeId, int]
-) -> dict[RangeId, RangeHashes]:
-    """Those of the wanted ranges (id → promised count) that the pack holds, if it is intact."""
-    found: dict[RangeId, RangeHashes] = {}
+) -> dict[RangeId, HashedRange]:
+    """The wanted ranges (id → promised count) that the pack holds; none where it is damaged or of another namespace."""
+    found: dict[RangeId, HashedRange] = {}
     for batch in read_sealed(data, CACHE_VERSION, namespace):
         for row, name in enumerate(batch.column("range_id").to_pylist()):
             range_id = RangeId(name)
@@ -118,7 +118,7 @@ def read_pack(
                     np.frombuffer(batch.column(name)[row].as_buffer(), dtype=dtype)
                     for name, dtype in _ARRAYS.items()
                 )
-                found[range_id] = RangeHashes(
+                found[range_id] = HashedRange(
                     range_id,
                     count,
                     hashes,

@@ -200,7 +200,7 @@ class _Sampler:
         return list(chain.from_iterable(self.pool.map(take, chosen, seeds)))
 
     def _random_entries(self, head: str, amount: int, chance: Random) -> list[ObjectStatsWire]:
-        """So many committed entries at a branch's head, from a few random places."""
+        """Committed entries at a branch's head, `amount` of them, from a few random places."""
 
         def entries(after: str) -> dict[str, ObjectStatsWire]:
             client, name = self.repository.client, self.repository.name

@@ -58,26 +58,26 @@ SUMS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """Sizes of candidates; and for the sizes in `summed`, the sums of all candidates of such a size, ascending: two of each."""
+    """Sizes of all candidates, and the sums (ascending, two of each object) of every candidate whose size is in `summed`."""
 
     sizes: Sizes = field(default_factory=Sizes)
     summed: Sizes = field(default_factory=Sizes)
     sums: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
 
     def without(self, sizes: Sizes) -> Contents:
-        """What is left without candidates of these sizes."""
+        """These contents without the candidates of some sizes."""
         return Contents(self.sizes - sizes, self.summed - sizes, self.sums)
 
     def without_sums(self) -> Contents:
-        """Sizes alone, for where sums tell nothing."""
+        """The sizes without any sums, for where the sums of entries are not to be trusted."""
         return Contents(self.sizes)
 
     def have_size(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
-        """Entries with the size of a candidate."""
+        """Which entries have the size of a candidate."""
         return self.sizes.matches(entries.sizes)
 
     def are_ruled_out(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
-        """Entries that no candidate has the bytes of, by their sums."""
+        """Which entries are no re-upload of any candidate: all candidates of the entry's size have other MD5 sums."""
         return self.summed.matches(entries.sizes) & entries.is_md5 & ~is_in(entries.sums, self.sums)
 
 
@@ -120,7 +120,7 @@ def sum_contents(
 
 
 def reading_seconds(objects: int, size_bytes: int) -> float:
-    """About what it costs to read so many objects and to sum them up."""
+    """About how many seconds of one core it takes to read this many objects and to compute their MD5 sums."""
     return objects * _SECONDS_PER_OBJECT + size_bytes * _SECONDS_PER_BYTE
 
 

@@ -68,6 +68,7 @@ def _refuse_neighbours(repository: LakeFSRepository, target: Target) -> Reposito
     own: Repository | None = None
     for other in known:
         uri = other.storage_namespace
+        # Itself, at the place that is collected: a repository made anew under its name may lie elsewhere.
         if other.id == repository.name:
             own = other if _place(other, target.namespace_root) == here else None
         elif may_overlap(uri, here, target.namespace_root):
@@ -103,6 +104,7 @@ def _refuse_older_marker(store: ObjectStore, own: Repository, clock_skew: timede
             written = store.stat(key).last_modified
         except ObjectNotFoundError:
             continue
+        # The store tells the one time, the server the other.
         if written is not None and written < own.creation_date - clock_skew:
             raise UnsafeToSweepError(
                 f"The namespace {store.root.uri} was marked by a repository at {format_time(written)}, before "
@@ -122,6 +124,7 @@ def _refuse_other_owner(store: ObjectStore, own: Repository, server: str, *, cla
             data = json.dumps(values, indent=2).encode()
             store.write(NOTE, data, create=store.supports_create_if_absent)
         except ObjectExistsError:
+            # Two first runs at once: the note of the other one counts.
             noted = _read_note(store)
     if noted is not None and noted != mine:
         raise UnsafeToSweepError(

@@ -38,22 +38,22 @@ Finding = tuple[CheckResult, str, str]  # what was found, and what to do about i
 
 
 def ok(found: str) -> Finding:
-    """All is as a run needs it."""
+    """A check whose result is as a run needs it."""
     return CheckResult.OK, found, ""
 
 
 def warning(found: str, advice: str = "") -> Finding:
-    """A run works, with less than it could."""
+    """A check that found something which a run works with, but less well than it could."""
     return CheckResult.WARNING, found, advice
 
 
 def wrong(found: str, advice: str = "") -> Finding:
-    """A run would fail."""
+    """A check that found something which a run would fail by."""
     return CheckResult.WRONG, found, advice
 
 
 def attempt(name: str, look: Callable[[], Finding], advice: str = "") -> Check:
-    """A check whose failing is a finding and not the end."""
+    """Make a check; an error in it is a finding, and does not end the examination."""
     try:
         return Check(name, *look())
     except LakesweepError as error:

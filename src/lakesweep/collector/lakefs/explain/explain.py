@@ -27,7 +27,7 @@ from lakesweep.collector.lakefs.explain.holding_commits import (
     HeldBy,
     read_commit_ranges,
 )
-from lakesweep.collector.lakefs.explain.questions import Question, Questions
+from lakesweep.collector.lakefs.explain.questions import AddressResolver, AskedObject
 from lakesweep.collector.lakefs.explain.range_search import (
     FoundInRanges,
     addresses_below,
@@ -152,9 +152,10 @@ class _Explaining:
         )
 
     def explain(self, objects: Sequence[str]) -> Explanations:
-        questions = Questions(self._repository, self._source.target)
+        questions = AddressResolver(self._repository, self._source.target)
         asked = [questions.parse(text) for text in objects]
         is_embedded = self._repository.profile.tells_address_holders
+        # Before commits, as in a mark: what is staged now may be committed while this reads.
         outside, unread = self._held_outside([q.address for q in asked if q.address])
         kept = [commit.id for commit in self._repository.named_commits(self._request.keep_refs)]
         refs = read_refs_without_dump(
@@ -183,8 +184,8 @@ class _Explaining:
         )
 
     def _marked(
-        self, questions: Questions, ranges: CommitRanges
-    ) -> tuple[list[Question], tuple[str, ...]]:
+        self, questions: AddressResolver, ranges: CommitRanges
+    ) -> tuple[list[AskedObject], tuple[str, ...]]:
         """Objects of the mark whose address, or path in some commit, begins with the prefix."""
         request = self._request
         assert request.mark_id is not None
@@ -193,13 +194,13 @@ class _Explaining:
             if request.prefix
             else frozenset()
         )
-        found: list[Question] = []
+        found: list[AskedObject] = []
         for address, reason in questions.of_mark(request.mark_id):
             if address.startswith(request.prefix) or address in below:
                 if len(found) == request.limit:
                     said_so = f"mark {request.mark_id} names more such objects; --limit shows more"
                     return found, (said_so,)
-                found.append(Question(address, address, marked=f"{request.mark_id} ({reason})"))
+                found.append(AskedObject(address, address, marked=f"{request.mark_id} ({reason})"))
         if not found:
             return [], (f"mark {request.mark_id} names no such object",)
         return found, ()
@@ -219,6 +220,7 @@ class _Explaining:
         return list(looked_up.holders), (*unread, *looked_up.unread)
 
     def _stat(self, addresses: Iterable[str]) -> dict[str, ObjectInfo | None]:
+        # A key that may turn into another one on its way to the store would be answered for that other one.
         return dict(self._store.stat_many([a for a in addresses if not is_odd_key(a)]))
 
     def _read(
@@ -232,6 +234,7 @@ class _Explaining:
         unread: tuple[str, ...],
     ) -> _Read:
         wanted = frozenset(addresses)
+        # For a few addresses Spark takes longer to start than the ranges take to read.
         engine = self._source.engine if len(wanted) > FEW else None
         target, now = self._source.target, self._cutoff.reference_time
         found = search_ranges(target, ranges.counts, wanted, engine=engine)
@@ -239,11 +242,13 @@ class _Explaining:
         commits = CommitsOfObjects(refs, rules, kept, now, ranges, found)
         elsewhere: frozenset[str] = frozenset()
         if not refs.complete:
+            # All range files of the store are read for these, so only for what no known commit holds.
             orphans = wanted - set(found.places)
             others = every_other_range(self._store, ranges.counts) if orphans else {}
             elsewhere = frozenset(search_ranges(target, others, orphans, engine=engine).places)
             more, not_asked = self._staged_again(refs, ranges, infos, orphans - elsewhere)
             outside, unread = [*outside, *more], (*unread, *not_asked)
+        # Deletions are in many files, and only what is gone was deleted.
         gone = [address for address, info in infos.items() if info is None]
         events = read_events_about(self._store, addresses, with_deletions=bool(gone))
         by_server = deletions_by_server(self._repository, gone)
@@ -270,6 +275,7 @@ class _Explaining:
         orphans: frozenset[str],
     ) -> tuple[list[HeldOutside], tuple[str, ...]]:
         """Objects that a branch reads in place of an identical committed one, of which a server does not tell."""
+        # Only its size tells where such an object may be staged: its own path is in no list.
         there = {address: infos.get(address) for address in orphans}
         sizes = frozenset(info.size for info in there.values() if info is not None)
         if not sizes:
@@ -313,7 +319,7 @@ class _Read:
         return self.cutoff.reference_time
 
 
-def _answer(question: Question, read: _Read) -> Explanation:
+def _answer(question: AskedObject, read: _Read) -> Explanation:
     if not question.address:
         return Explanation(
             question.asked, "", Said.UNKNOWN, question.not_found, notes=question.notes

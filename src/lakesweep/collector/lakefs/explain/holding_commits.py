@@ -149,6 +149,7 @@ class CommitsOfObjects:
                 line = lines[move.commit_id]
                 is_deleted = move.branch_id not in names
                 yield self._told(line, paths, move.branch_id, move.until, is_deleted=is_deleted)
+        # Reached by second parents, by tags, or by their ids alone.
         rest = [self._refs.graph[c] for c in paths if c not in on_lines]
         if rest:
             rest.sort(key=lambda commit: commit.creation_date)

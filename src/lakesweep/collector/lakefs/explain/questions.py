@@ -15,12 +15,12 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.tables import read_mark
 from lakesweep.storage.keys import is_odd_key
 
-__all__ = ["Question", "Questions"]
+__all__ = ["AddressResolver", "AskedObject"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """One thing that was asked about: its address in the namespace, or why it has none."""
+class AskedObject:
+    """One object that a user asked about: its address in the namespace, or why it has none."""
 
     asked: str
     address: str = ""
@@ -29,14 +29,14 @@ class Question:
     marked: str = ""  # the mark that names it, and its reason
 
 
-class Questions:
-    """Turns what a user writes into addresses."""
+class AddressResolver:
+    """Turns what a user writes (an address, a URI, a path at a ref) into addresses in the namespace."""
 
     def __init__(self, repository: LakeFSRepository, target: Target) -> None:
         self._repository, self._target = repository, target
         self._client, self._name = repository.client, repository.name
 
-    def parse(self, text: str) -> Question:
+    def parse(self, text: str) -> AskedObject:
         """`lakefs://repo/ref/path`, the URI of an object, an address, or `PATH[@REF]`.
 
         Raises:
@@ -56,11 +56,11 @@ class Questions:
             address = self._repository.addresses.relative(text)
             if address is None:
                 root = self._target.namespace.uri
-                return Question(text, not_found=f"it lies outside the storage namespace {root}")
-            return Question(text, address)
+                return AskedObject(text, not_found=f"it lies outside the storage namespace {root}")
+            return AskedObject(text, address)
         is_name = text.startswith(("data/", "_lakefs/")) and self._is_in_store(text)
         if is_candidate(text, root_names=True) or is_name:
-            return Question(text, text)
+            return AskedObject(text, text)
         return self._path(text)
 
     def of_mark(self, mark_id: str) -> Iterator[tuple[str, str]]:
@@ -77,7 +77,7 @@ class Questions:
         """Whether a name that may be a path or an address is that of an object in the namespace."""
         return not is_odd_key(text) and self._target.open().find(text) is not None
 
-    def _path(self, text: str) -> Question:
+    def _path(self, text: str) -> AskedObject:
         path, _, ref = text.rpartition("@")
         if path and ref and self._has_ref(ref):
             return self._at(text, ref, path)
@@ -86,9 +86,9 @@ class Questions:
         if found.address or found.notes:
             return found
         if self._is_in_store(text):
-            return Question(text, text)
+            return AskedObject(text, text)
         hint = f"it is not an address, and {default} has no such path. Name the branch, tag or commit: {text}@REF"
-        return Question(text, not_found=hint)
+        return AskedObject(text, not_found=hint)
 
     def _has_ref(self, ref: str) -> bool:
         try:
@@ -97,16 +97,16 @@ class Questions:
             return False
         return True
 
-    def _at(self, asked: str, ref: str, path: str) -> Question:
+    def _at(self, asked: str, ref: str, path: str) -> AskedObject:
         entry = self._client.stat_object(self._name, ref, path)
         if entry is None:
-            return Question(
+            return AskedObject(
                 asked, not_found=f"{ref} has no path {path}; name a commit or tag that had it"
             )
         address = self._repository.addresses.relative(entry.physical_address)
         if address is None:
             outside = f"{path} at {ref} is {entry.physical_address}, outside the storage namespace"
-            return Question(
+            return AskedObject(
                 asked, not_found=outside, notes=("imported objects are never collected",)
             )
-        return Question(asked, address, notes=(f"looked up as path {path} at {ref}",))
+        return AskedObject(asked, address, notes=(f"looked up as path {path} at {ref}",))

@@ -97,6 +97,7 @@ def addresses_below(
             entries = read_range_addresses(data, expected_count=keys[key])
         is_below = [path.startswith(start) for path, _ in read_range_records(data)]
         for text in entries.filter(pa.array(is_below)).column("address").to_pylist():
+            # A full address that can be read in several ways holds each object that it may mean.
             found.update(normaliser.readings(text) if "://" in text else (text,))
     return frozenset(found)
 
@@ -110,6 +111,7 @@ def find_in_ranges(
     """Work function: a row for each entry with one of the addresses, and for each with one of the sizes."""
     store, normaliser = target.open(), normaliser_of(target)
     counts = {f"_lakefs/{range_id}": count for range_id, count in items}
+    # Whether commits hold names at the root matters to an address there alone.
     wants_root_names = any(len(a) == 32 and "/" not in a for a in addresses)
     try:
         for key, data in store.read_many(list(counts)):

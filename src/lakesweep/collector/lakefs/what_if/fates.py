@@ -104,7 +104,7 @@ class Fates:
 
 @dataclass(frozen=True, slots=True)
 class FateMeeting:
-    """What a meeting needs to know besides the cells. Picklable: it is the meeting function."""
+    """Decides what becomes of each listed object of a partition, and sums it up. Picklable: Spark calls it per partition."""
 
     classes: KeepingClasses
     cutoff: datetime  # what was written before it may go
@@ -112,7 +112,7 @@ class FateMeeting:
     leave_gone: bool  # objects that our runs deleted, and that are there again, do not count
 
     def __call__(self, references: pa.Table, listed: pa.Table) -> pa.Table:
-        """One partition's sums."""
+        """Judge one partition; returns its sums as one row."""
         found = self.fates(references, listed)
         result = {
             "tallies": pack_stream(self._tallies(found)),

@@ -154,6 +154,7 @@ class _Explaining:
         try:
             held = self._holders(self._moment(self._now, cuts_off=False), garbage)
         except UnsafeToSweepError as error:
+            # Files of old commits may be collected by now, which takes nothing from today's verdict.
             unread = (f"commits that are cut off: {error.message}",)
             return [replace(e, unread=unread) if e.said is Said.GARBAGE else e for e in explained]
         whole = ContentEnds(self._history, "NONE", (), self._now, keep_state_at_cutoff=False)
@@ -240,6 +241,7 @@ class _Explaining:
             return None
         assert place.info is not None
         written = place.info.last_modified
+        # Between these instants nothing changes, so no other day need be tried.
         days = self._ends.turning_points(grace)
         if written is not None:
             days |= {written + grace, written + self._sweeping.least_age}
@@ -272,6 +274,7 @@ class _Explaining:
                 collect_dropped=collect_dropped(request, at),
                 parallelism=request.parallelism,
             )
+            # In memory: a live set of a day to come, left in the user's database, could be swept.
             live_sets, live_set_id = InMemoryLiveSets(), new_live_set_id()
             live_sets.start_identify(live_set_id, at)
             live_sets.add_contents(live_set_id, found.references)
@@ -319,6 +322,7 @@ class _Explaining:
             is_protected=bool(protection),
             is_date_final=True,
         )
+        # `newest` is inclusive, and a cut-off is exclusive.
         judged = verdict(facts, moment.newest + _TICK)
         return _Judged(judged, protection if judged is Verdict.PROTECTED else "")
 
@@ -328,13 +332,13 @@ class _Explaining:
         assert place.info is not None
         bases = [base.location for base in folders.bases]
         seen = tables_around(self._table_reader.stores, place, bases)
-        words = folders.protection(seen).words_for(
+        labels = folders.protection(seen).labels_of(
             pa.array([place.listed], pa.string()),
             pa.array([place.info.last_modified], pa.timestamp("us", tz="UTC")),
         )
         if is_named(self._table_reader, folders.dropped, place.hash):
             return DROPPED_TABLE
-        return str(words[0].as_py()) if place.is_sound else NOT_UNDERSTOOD
+        return str(labels[0].as_py()) if place.is_sound else NOT_UNDERSTOOD
 
 
 def _first_day(

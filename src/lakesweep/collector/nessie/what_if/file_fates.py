@@ -144,7 +144,7 @@ class Judgement:
     """What is said of files by their place and age. Small and picklable."""
 
     protections: Sequence[tuple[FolderIndex, int]]  # with the bits of the cut-offs that it is for
-    tables: FolderIndex  # its words are numbers of tables
+    tables: FolderIndex  # its labels are numbers of tables
     newest: datetime  # what was written at it, or before it, may go
     every: int  # the bits of all cut-offs
 
@@ -154,10 +154,10 @@ class Judgement:
         hashes, is_sound = hash_listed_files(uris)
         protecting = np.where(is_sound, 0, self.every)
         for index, bits in self.protections:
-            has_word = pc.not_equal(index.words_for(uris, modified), "")
-            protecting |= np.where(has_word.to_numpy(zero_copy_only=False), bits, 0)
+            has_label = pc.not_equal(index.labels_of(uris, modified), "")
+            protecting |= np.where(has_label.to_numpy(zero_copy_only=False), bits, 0)
         is_old = pc.fill_null(pc.less_equal(modified, pa.scalar(self.newest)), False)
-        tables = self.tables.words_for(uris, modified).cast(pa.int64())
+        tables = self.tables.labels_of(uris, modified).cast(pa.int64())
         sizes = page.column("size").cast(pa.int64())
         columns = [pa.array(hashes), sizes, is_old, pa.array(protecting), tables]
         return pa.RecordBatch.from_arrays(columns, schema=_LISTED_ROWS)
@@ -218,7 +218,7 @@ class FilesMeeting:
         return (1 << self.cutoffs) - 1
 
     def __call__(self, references: pa.Table, listed: pa.Table) -> pa.Table:
-        """One partition's sums."""
+        """Judge the files of one partition; returns their sums by cut-off and table."""
         found = self.fates(references, listed)
         is_unreferenced = found.goes == self.every
         is_live = found.is_old & ~found.is_protected & (found.goes == 0)
@@ -242,7 +242,7 @@ class FilesMeeting:
         return pa.Table.from_pylist([result], schema=FATES_SCHEMA)
 
     def fates(self, references: pa.Table, listed: pa.Table) -> FileFates:
-        """Which cut-offs free each file."""
+        """For each file of a partition, the bits of the cut-offs that would free it."""
         rows = unpack_rows(listed, cand.ROWS, _LISTED_ROWS).combine_chunks()
         hashes: Hashes = rows.column("hash").to_numpy()
         kept = unpack_rows(references, _KEPT, _KEPT_ROWS)

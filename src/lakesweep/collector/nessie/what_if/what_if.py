@@ -320,14 +320,14 @@ class _Tables:
 
 def _tables(live: KeptFiles, kept: KeptContents, bases: set[BaseFolder]) -> _Tables:
     names: dict[str, int] = {}
-    words: list[tuple[str, str]] = []
+    labels: list[tuple[str, str]] = []
     for base in sorted(bases, key=lambda b: b.spelled):
         owners = {owner for source in live.bases[base.spelled] for owner in live.owners[source]}
         name = " and ".join(sorted(".".join(kept.keys[owner]) for owner in owners))
         number = names.setdefault(name, len(names))
-        words += [(uri, str(number)) for uri in (base.spelled, base.location.uri)]
+        labels += [(uri, str(number)) for uri in (base.spelled, base.location.uri)]
     none = names.setdefault(_NO_TABLE, len(names))
-    return _Tables(list(names), FolderIndex.of(words, elsewhere=str(none)))
+    return _Tables(list(names), FolderIndex.of(labels, elsewhere=str(none)))
 
 
 def _overlapping(folders: Sequence[TableFolders], base: str) -> int:

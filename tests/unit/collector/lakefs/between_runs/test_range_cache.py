@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesweep.collector.lakefs.between_runs.range_cache import (
-    RangeHashes,
+    HashedRange,
     read_pack,
     read_sizes,
     size_bits,
@@ -25,7 +25,7 @@ _NOTHING = np.empty(0, np.uint64), np.empty(0, np.uint8)
 def _pack(hashes: list[int], count: int | None = None) -> bytes:
     array = np.array(hashes, dtype=np.uint64)
     magnitudes = np.arange(len(hashes), dtype=np.uint8)
-    entry = RangeHashes(RANGE, len(hashes) if count is None else count, array, magnitudes, 2, 7)
+    entry = HashedRange(RANGE, len(hashes) if count is None else count, array, magnitudes, 2, 7)
     return write_pack([entry], NAMESPACE)
 
 
@@ -62,8 +62,8 @@ def test_damaged_pack_never_gives_other_hashes(data: st.DataObject) -> None:
 
 
 def _sizes(*sizes: int) -> bytes:
-    known = RangeHashes(RANGE, 0, *_NOTHING, sizes=size_bits(np.array(sizes, np.int64)))
-    unknown = RangeHashes(RangeId("b" * 64), 0, *_NOTHING)
+    known = HashedRange(RANGE, 0, *_NOTHING, sizes=size_bits(np.array(sizes, np.int64)))
+    unknown = HashedRange(RangeId("b" * 64), 0, *_NOTHING)
     return write_sizes([unknown, known, known], NAMESPACE)
 
 
