@@ -59,7 +59,7 @@ def search(catalog: str, run: str, injections: int, seed: int) -> dict[str, obje
 
 
 def in_turn(possible: Sequence[Injection], count: int, chance: random.Random) -> list[Injection]:
-    """So many of the injections by chance, but no operation gets a second fault before every operation has had one."""
+    """Choose `count` injections by chance; no operation gets a second fault before every operation has had one."""
     ranked = []
     by_operation: Counter[int] = Counter()
     for one in chance.sample(possible, len(possible)):
