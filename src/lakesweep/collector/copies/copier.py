@@ -47,7 +47,7 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRoad:
-    """The stores of a copy run. `marks` holds the parts to read; lists of what was verified go to `folder` in `own_folder`."""
+    """The stores of a copy run. `marks` has the parts to read; lists of what was verified go to `folder` of `own_folder`."""
 
     marks: Target
     source: Target
