@@ -10,7 +10,7 @@ import pytest
 
 from lakesweep.domain.commits import Commit, CommitId
 from lakesweep.lake.commits.commit_records import Commits
-from lakesweep.lake.errors import MissingError, TooManyTriesError
+from lakesweep.lake.errors import MissingError, RefStoreError, TooManyTriesError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.refs.branches import MAX_TRIES
 from lakesweep_testing.lakes import LakeRepo
@@ -197,3 +197,48 @@ def test_branch_that_others_keep_moving_leaves_no_commits(
         repo.commit(allow_empty=True)
     assert ids(repo) == reachable(repo)
     assert len(ids(repo)) == 1 + MAX_TRIES
+
+
+def _merge(lake: Lake, repo: LakeRepo, _first: str) -> None:
+    lake.merging.merge(repo.record, "dev", "main", committer="me")
+
+
+def _revert(lake: Lake, repo: LakeRepo, first: str) -> None:
+    lake.reverting.revert(repo.record, "main", first, committer="me")
+
+
+def _cherry_pick(lake: Lake, repo: LakeRepo, _first: str) -> None:
+    lake.reverting.cherry_pick(repo.record, "main", "dev", committer="me")
+
+
+def _commit_of_a_metarange(lake: Lake, repo: LakeRepo, _first: str) -> None:
+    dev = lake.refs.commit(repo.record, "dev").meta_range_id
+    lake.committing.commit(repo.record, "main", "again", committer="me", source_metarange=dev)
+
+
+@pytest.mark.parametrize(
+    "verb", [_merge, _revert, _cherry_pick, _commit_of_a_metarange], ids=lambda verb: verb.__name__
+)
+def test_head_that_moved_though_the_answer_got_lost_keeps_its_commit(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, verb: Callable[[Lake, LakeRepo, str], None]
+) -> None:
+    """A connection to PostgreSQL ends between the change and its answer: the head may point at the commit."""
+    repo.put("a")
+    first = repo.commit()
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
+    repo.put("b", branch="dev")
+    repo.commit("dev")
+    lake = repo.server()
+    replace = lake.branches.replace
+
+    def replace_and_lose_the_answer(*args: Any) -> None:
+        assert replace(*args) is not None
+        raise RefStoreError("the connection ended; whether the last change was made is not known")
+
+    monkeypatch.setattr(lake.branches, "replace", replace_and_lose_the_answer)
+    with pytest.raises(RefStoreError):
+        verb(lake, repo, first)
+
+    assert reachable(repo) <= ids(repo)
+    head = repo.lake.branches.head(repo.record, "main")
+    assert repo.server().commits.get(repo.record, head.commit_id).id == head.commit_id
