@@ -22,6 +22,8 @@ from lakesweep.lake.errors import (
     MissingError,
     PreconditionFailedError,
     RangeNotSatisfiableError,
+    RefStoreError,
+    TooManyTriesError,
 )
 from lakesweep.lake.staging.staging_area import Staging
 from lakesweep.lake.values import ByteRange, StagingLocation, UploadedPart
@@ -548,6 +550,33 @@ class TestMultipart:
         repo.lake.multipart.complete(repo.record, upload.upload_id, [one, two])
         assert len(refusals) == 2
         assert repo.read("m") == b"12"
+
+    @pytest.mark.parametrize("error", [RefStoreError, TooManyTriesError])
+    def test_completion_that_may_have_staged_takes_no_other_parts(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, error: type[LakeError]
+    ) -> None:
+        """The entry is staged though its answer got lost, and committed: other parts would change what was committed."""
+        upload = repo.lake.multipart.create(repo.record, "main", "m")
+        one = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"one"])
+        two = repo.lake.multipart.upload_part(repo.record, upload.upload_id, 2, [b"two"])
+        staging = repo.lake.multipart._staging
+        write = staging.write
+
+        def write_and_lose_the_answer(*row: object, **how: object) -> None:
+            write(*row, **how)
+            raise error("whether it was staged is not known")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(staging, "write", write_and_lose_the_answer)
+            with pytest.raises(error):
+                repo.lake.multipart.complete(repo.record, upload.upload_id, [one])
+        committed = repo.commit()
+
+        with pytest.raises(ConflictError):
+            repo.lake.multipart.complete(repo.record, upload.upload_id, [two])
+        assert repo.read("m", committed) == b"one"
+        repo.lake.multipart.complete(repo.record, upload.upload_id, [one])
+        assert repo.read("m", committed) == repo.read("m") == b"one"
 
     def test_uploads_are_listed_by_prefix(self, repo: LakeRepo) -> None:
         """Pages of the uploads under way."""

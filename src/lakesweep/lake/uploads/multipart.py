@@ -16,6 +16,7 @@ from lakesweep.lake.errors import (
     InvalidRequestError,
     LakeError,
     MissingError,
+    RefStoreError,
     TooManyTriesError,
 )
 from lakesweep.lake.names import path_key
@@ -146,6 +147,9 @@ class Multipart:
             )
             row, held = (key, encode_staged(entry)), self._pending.held(repository, claimed)
             self._staging.write(repository, upload.branch_id, row, if_absent=if_absent, held=held)
+        except (RefStoreError, TooManyTriesError):
+            # The entry may be staged all the same, and committed. Nobody may join other parts at its address.
+            raise
         except LakeError:
             self._pending.release(repository, claimed)
             raise
