@@ -76,6 +76,23 @@ def test_the_second_look_goes_on_too(scene: NessieScene, policy: str) -> None:
     assert history.live(2, 3, 4) | history.orders.live_files(newest) <= scene.files()
 
 
+@pytest.mark.parametrize("policy", ["5", "NONE"])
+def test_a_reset_to_a_collected_commit_stops_the_second_look(
+    scene: NessieScene, policy: str
+) -> None:
+    """The mark knew that state as an old one. It is at a head now, and its readers find a broken table."""
+    history = History(scene)
+    scene.nessie.create_tag("last", "main")
+    marked = scene.mark(policy)
+    scene.nessie.assign("main", "main", history.hashes[1])
+    before = scene.files()
+
+    with pytest.raises(UnsafeToSweepError, match="can't be read"):
+        scene.expire(marked, ask_nessie=True)
+
+    assert scene.files() == before
+
+
 @pytest.mark.parametrize("policy", ["4", "NONE"])
 def test_a_longer_policy(scene: NessieScene, policy: str) -> None:
     """What was collected under the shorter one does not come back."""

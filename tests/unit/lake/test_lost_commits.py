@@ -241,4 +241,4 @@ def test_head_that_moved_though_the_answer_got_lost_keeps_its_commit(
 
     assert reachable(repo) <= ids(repo)
     head = repo.lake.branches.head(repo.record, "main")
-    assert repo.server().commits.get(repo.record, head.commit_id)
+    assert repo.server().commits.get(repo.record, head.commit_id).id == head.commit_id

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.identify import read_references
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.catalogs.nessie.second_look import Known, NewContents, find_new_contents
+from lakesweep.catalogs.nessie.values import CatalogConfig, Reference, TableState
+from lakesweep.catalogs.nessie.whole_states import read_agreed_state
 from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.nessie.ages import earliest_mark
 from lakesweep.collector.nessie.folders import named_files
@@ -44,6 +46,8 @@ class CatalogNow:
     _facts: MarkFacts | None
     _known: set[tuple[str, int]]  # (metadata location, snapshot id) of the mark
     _read_files: Callable[[list[DistinctContent]], LiveFiles]  # reads what others need
+    # Metadata files of old states that are not whole any more: no head may have one. Grows as more is read.
+    _collected: Set[str] = frozenset()
 
     def __post_init__(self) -> None:
         self._policies = mark_policies(self._live_set, self._facts)
@@ -66,8 +70,20 @@ class CatalogNow:
             Known(self._heads, self._known_ends()),
             keep_state_at_cutoff=self._facts is not None and self._facts.keep_state_at_cutoff,
         )
-        self._take(found)
+        self._take(found, self._collected_at_heads(config, references))
         return self._seen
+
+    def _collected_at_heads(
+        self, config: CatalogConfig, references: Iterable[Reference]
+    ) -> Iterator[DistinctContent]:
+        """States that are not whole any more and that a reference has come back to: readers find a broken table there."""
+        if not self._collected:
+            return
+        moved = {r.hash for r in references if self._heads.get(str(r)) != r.hash}
+        for hash in sorted(moved - {config.no_ancestor_hash}):
+            for content in read_agreed_state(self._client, hash):
+                if isinstance(content, TableState) and content.metadata_location in self._collected:
+                    yield DistinctContent(content.content_id, *content[2:])
 
     def _known_ends(self) -> dict[CutoffPolicy, set[str]]:
         """Commits where a walk may end: all that its policy keeps from there on was read, by the mark or a look before."""
@@ -86,8 +102,9 @@ class CatalogNow:
             for policy in self._policies.policies_for(reference.partition(" ")[2]):
                 self._known_ends().setdefault(policy, set()).add(hash)
 
-    def _take(self, found: NewContents) -> None:
+    def _take(self, found: NewContents, at_heads: Iterable[DistinctContent]) -> None:
         """Keep what is new for this run: of a reference that moves again, only its newest commits are walked."""
+        self._states |= dict.fromkeys(at_heads)
         for content in found.contents:
             if isinstance(content, OtherContent):
                 self._others[content] = None

@@ -83,6 +83,7 @@ class LiveReader:
         for problem in old:
             if problem.file in collected:
                 live.notices.setdefault(_COLLECTED.format(problem.what), set()).add(problem.file)
+                live.collected.update(problem.sources)
         return [problem for problem in left if problem.file not in collected]
 
     def _is_old(self, problem: Problem) -> bool:

@@ -45,6 +45,8 @@ class LiveFiles:
     manifests: dict[str, Promised] = field(default_factory=dict)
     others: set[str] = field(default_factory=set)  # statistics files
     problems: list[Problem] = field(default_factory=list)
+    # Metadata files of old states that can't be read whole any more, as our sweeps collected files of theirs.
+    collected: set[str] = field(default_factory=set)
     notices: dict[str, set[str]] = field(default_factory=dict)  # what is odd → files
 
     @property

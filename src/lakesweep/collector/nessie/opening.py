@@ -89,6 +89,7 @@ class LiveSetRun:
             self.facts,
             found.known,
             self.reader.read_newly_live,
+            found.folders.live.collected,
         )
 
 
