@@ -127,8 +127,9 @@ class ListingContract:
         for number in range(30):
             put_object(f"data/s{number % 3}/o{number}", b"x")
         found: dict[str, list[str]] = {}
-        for prefix, batch in store.list_many(["data/s0/", "data/s1/", "data/s2/", "data/s3/"]):
-            found.setdefault(prefix, []).extend(batch.column("key").to_pylist())
+        folders = [KeyRange(f"data/s{number}/") for number in range(4)]
+        for folder, batch in store.list_ranges(folders):
+            found.setdefault(folder.prefix, []).extend(batch.column("key").to_pylist())
         assert sorted(found) == ["data/s0/", "data/s1/", "data/s2/"]
         assert all(len(keys) == 10 and keys == sorted(keys) for keys in found.values())
         assert all(key.startswith(prefix) for prefix, keys in found.items() for key in keys)

@@ -128,11 +128,6 @@ class ObjectStore:
         pages = self._scan(KeyRange(prefix))
         return (key for batch in pages for key in batch.column("key").to_pylist())
 
-    def list_many(self, prefixes: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """(prefix, batch) for all prefixes, many at once; batches of different prefixes come interleaved."""
-        ranges = [KeyRange(prefix) for prefix in prefixes]
-        return ((scan.prefix, batch) for scan, batch in self.list_ranges(ranges))
-
     def list_ranges(self, ranges: Sequence[KeyRange]) -> Iterator[tuple[KeyRange, pa.RecordBatch]]:
         """(range, batch) for all ranges, many at once; batches of different ranges come interleaved."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pyarrow as pa
@@ -70,3 +71,23 @@ def test_what_was_put_back_after_our_delete_was_lost_by_somebody_else(scene: Sce
 def test_nothing_is_said_when_nothing_was_gone(scene: Scene) -> None:
     """The usual case has no note."""
     assert not [n for n in notes_of_sweep(scene, scene.mark().mark_id) if "already gone" in n]
+
+
+def test_what_the_servers_hard_delete_took_is_told_apart(scene: Scene) -> None:
+    """An embedded lake deleted an object by itself between mark and sweep: that is nobody else's doing."""
+    lake = scene.lake
+    lake.client.set_hard_delete(scene.name, True)
+    dropped = scene.upload("main", "twice", "first")
+    lake.clock.advance(timedelta(days=3))
+    scene.upload("main", "twice", "second")
+    marked = scene.mark()
+    assert dropped in scene.marked(marked.mark_id)
+    lake.clock.advance(timedelta(minutes=5))
+    lake.server.lake.reviewer.run()
+    lose(scene, "expired-0")
+    [note] = [n for n in notes_of_sweep(scene, marked.mark_id) if "already gone" in n]
+    gone, ours, server, others = map(int, re.findall(r"\d+", note))
+    assert "by the server's own hard delete" in note
+    # What the scene's reset threw away may have gone with it.
+    assert (ours, others) == (0, 1)
+    assert server == gone - 1 >= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 from lakesweep.collector.catalog import Authorised, SweepTexts
@@ -14,7 +15,8 @@ from lakesweep.collector.lakefs.between_runs.saved import carry_on
 from lakesweep.collector.lakefs.checks.reuploads import undecided_notes
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
-from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
+from lakesweep.collector.lakefs.earlier_deletes import said_of_gone
+from lakesweep.collector.lakefs.explain.deletions import deletions_by_server
 from lakesweep.collector.lakefs.fence import RevivalFence
 from lakesweep.collector.lakefs.marks import is_untouched, mark_files, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
@@ -164,11 +166,8 @@ class SweptRepository:
         store, run_id = self._resources.store, self._plan.run_id
         gone = progress.tally(deleting.ALREADY_GONE).objects
         if gone:
-            ours = min(gone, count_deleted_by_us(store, run_id))
-            record = record.noted(
-                f"of {gone} objects that were already gone, {ours} had been deleted by earlier runs of lakesweep and "
-                f"{gone - ours} by somebody else"
-            )
+            by_server = partial(deletions_by_server, self._repository)
+            record = record.noted(said_of_gone(store, run_id, gone, by_server))
         carry_on(store, run_id, [*progress.kept.parts, *progress.parts_not_backed_up])
         return record
 
