@@ -49,6 +49,7 @@ class Control:
     program: str
     leads_to: str = LOSS
     partner: Step | None = None
+    seed: int = 1  # of the schedules by chance; one that meets a rare harm early, where another takes thousands
 
     @property
     def name(self) -> str:
@@ -65,11 +66,11 @@ class Control:
 def search(control: Control) -> Count:
     """Look for harm with everything left out that the control names: at random, then in order, then at random again."""
     with control.all_wrong.put_in(), Explorer(all_programs()[control.program]) as explorer:
-        count = explorer.random_schedules(_AT_RANDOM, seed=1)
+        count = explorer.random_schedules(_AT_RANDOM, seed=control.seed)
         if not count.harms:
             count += explorer.every_schedule(_EVERY)
         if not count.harms:
-            count += explorer.random_schedules(10 * _AT_RANDOM, seed=1, first=_AT_RANDOM)
+            count += explorer.random_schedules(10 * _AT_RANDOM, seed=control.seed, first=_AT_RANDOM)
     return count
 
 
@@ -96,6 +97,7 @@ _FENCE = (
     Control(
         Step("the fence is written over, whoever changed it", left_out.fence_written_over),
         "upload-again-batch-review",
+        seed=15,
     ),
 )
 
@@ -189,10 +191,12 @@ _REVIEWER = (
     Control(
         Step("the condemnation is not taken over before the delete", left_out.not_taken_over),
         "lifted-in-mid-look",
+        seed=6,
     ),
     Control(
         Step("a condemnation is lifted without a look", left_out.lifted_unseen),
         "upload-again-two-reviewers",
+        seed=2,
     ),
     Control(
         Step("the ledger is written after the delete", left_out.told_after_delete),
