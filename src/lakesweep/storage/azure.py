@@ -16,6 +16,7 @@ from lakesweep.errors import (
     LakesweepError,
     ObjectNotFoundError,
     StorageDeniedError,
+    StorageError,
     ThrottledError,
     UnsupportedStoreError,
 )
@@ -163,11 +164,14 @@ class AzureBackend(CloudBackend):
         origin = f"{address.scheme}://{address.netloc}"
         with connection_errors_translated(what):
             reply = _connections(origin, self._options).send("DELETE", target, authorised[1], b"")
-        if reply.status == 412:
-            self.head(key)  # a condition can't hold on a blob that is gone, and then this says so
-        if not 200 <= reply.status < 300:
-            code = reply.headers.get("x-ms-error-code") or ""
-            raise error_from_reply(reply.status, code, "", what)
+        if 200 <= reply.status < 300:
+            return
+        code = reply.headers.get("x-ms-error-code") or ""
+        # A condition can't hold on a blob that is gone, and then the look-up says so. A lease, snapshots and a legal hold
+        # are refused with the statuses of a condition, too.
+        if reply.status in (409, 412) and self.head(key).etag == etag:
+            raise StorageError(f"{what} was refused: {reply.status} {code}. It was not deleted.")
+        raise error_from_reply(reply.status, code, "", what)
 
     def _sorted_out(
         self, keys: Sequence[str], missing_path: str | None, terms: DeleteTerms

@@ -21,7 +21,9 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
     LakesweepError,
+    ObjectExistsError,
     ObjectNotFoundError,
+    PreconditionError,
     StorageDeniedError,
     StorageError,
     UnsupportedStoreError,
@@ -31,7 +33,13 @@ from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.signing import SignedMethod, SignedUrl, UrlSigner
-from lakesweep.storage.translate import NO_CONTAINER, NO_PRESIGN, ODD_KEY, obstore_errors_translated
+from lakesweep.storage.translate import (
+    NO_CONTAINER,
+    NO_PRESIGN,
+    ODD_KEY,
+    obstore_errors_translated,
+    scrubbed,
+)
 from lakesweep.storage.values import (
     LISTING_SCHEMA,
     NO_TERMS,
@@ -264,8 +272,14 @@ class CloudBackend(ABC):
         self, key: str, *, absent: DeleteStatus = DeleteStatus.ALREADY_ABSENT
     ) -> DeleteOutcome:
         def delete() -> None:
-            with obstore_errors_translated(f"deleting {self._uri(key)}"):
-                obstore.delete(self._clients.once, self._base + key)
+            what = f"deleting {self._uri(key)}"
+            try:
+                with obstore_errors_translated(what):
+                    obstore.delete(self._clients.once, self._base + key)
+            except (ObjectExistsError, PreconditionError) as error:
+                # No condition was sent. Azure refuses so what has a lease, snapshots or a legal hold.
+                said = scrubbed(str(error.__cause__))
+                raise StorageError(f"{what} was refused: {said}. It was not deleted.") from error
 
         return self._outcome(key, delete, absent)
 

@@ -96,7 +96,11 @@ def _days_of_old_versions(bucket: str, namespace: str, options: StorageOptions) 
         is_for_all &= "ObjectSizeLessThan" not in texts
         covers = f"{namespace}/".startswith(texts.get("Prefix", ""))
         if texts.get("Status") == "Enabled" and is_for_all and covers:
-            days += [int(texts["NoncurrentDays"])] if "NoncurrentDays" in texts else []
+            # A transition to another storage class has such days, too, and removes nothing.
+            ends = [e for e in rule if local_name(e) == "NoncurrentVersionExpiration"]
+            days += [
+                int(e.text or "") for end in ends for e in end if local_name(e) == "NoncurrentDays"
+            ]
     return min(days, default=None)
 
 

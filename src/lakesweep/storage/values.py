@@ -138,6 +138,11 @@ class KeyRange:
     end_at: str | None = None
     most: int | None = None
 
+    @property
+    def is_part(self) -> bool:
+        """Whether only some of the keys under the prefix are asked for."""
+        return (self.start_after, self.end_at, self.most) != (None, None, None)
+
 
 def listing_batch(
     keys: Sequence[str],

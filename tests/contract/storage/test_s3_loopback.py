@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import uuid
 from collections.abc import Iterator
@@ -208,6 +209,29 @@ def test_a_listing_that_can_not_be_finished_raises(
     intercept.intercept = fail_second_page
     with pytest.raises(StorageError):
         keys_of(store)
+
+
+def _empty_first_page(request: Request) -> Response | None:
+    """What a versioned bucket answers where many deleted objects stand before those that are there."""
+    if "list-type" not in request.query or "continuation-token" in request.query:
+        return None
+    token = base64.urlsafe_b64encode(b"0").decode()
+    return Response(
+        200,
+        "<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>true</IsTruncated>"
+        f"<NextContinuationToken>{token}</NextContinuationToken></ListBucketResult>".encode(),
+    )
+
+
+def test_an_empty_page_that_has_a_successor_is_not_the_end(
+    intercept: LoopbackS3, store: ObjectStore
+) -> None:
+    """The first key is looked for until a page says that it is the last."""
+    store.write("k", b"x")
+    intercept.intercept = _empty_first_page
+    assert keys_of(store) == ["k"]
+    assert store.first_key() == "k"
+    assert store.first_key("zzz") is None
 
 
 @pytest.mark.parametrize(

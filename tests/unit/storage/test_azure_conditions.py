@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import obstore
 import pytest
 
 from lakesweep.domain.location import Location
@@ -24,11 +25,12 @@ class Answering:
 
     def __init__(self, status: int) -> None:
         self.status = status
+        self.headers: Mapping[str, str] = {}
         self.asked: list[tuple[str, str, Mapping[str, str]]] = []
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         self.asked.append((method, target, headers))
-        return Reply(self.status, {}, b"")
+        return Reply(self.status, self.headers, b"")
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, status: int) -> Answering:
@@ -77,3 +79,35 @@ def test_time_is_looked_at_before_each_version(monkeypatch: pytest.MonkeyPatch) 
     outcomes = AzureBackend(ROOT, KEYED).delete(["a", "b"], terms)
     assert {o.status for o in outcomes} == {DeleteStatus.NOT_TRIED}
     assert not fake.asked
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (409, "SnapshotsPresent"),
+        (409, "BlobImmutableDueToPolicy"),
+        (412, "LeaseIdMissing"),
+    ],
+)
+def test_refusal_for_another_reason_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, status: int, code: str
+) -> None:
+    """The blob is the one that was looked at: it is left over, and not kept as another one."""
+    fake = answering(monkeypatch, status)
+    fake.headers = {"x-ms-error-code": code}
+    monkeypatch.setattr(AzureBackend, "head", lambda backend, key: ObjectInfo(key, 1, None, ETAG))
+    (outcome,) = AzureBackend(ROOT, KEYED).delete(["a"], DeleteTerms(etags={"a": ETAG}))
+    assert outcome.status is DeleteStatus.FAILED
+    assert code in outcome.detail
+
+
+def test_refusal_without_a_condition_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was compared, so the blob is no other one than expected; the store's words are told."""
+
+    def refuse(client: object, paths: object) -> None:
+        raise obstore.exceptions.PreconditionError("status code: 412 LeaseIdMissing")
+
+    monkeypatch.setattr(obstore, "delete", refuse)
+    (outcome,) = AzureBackend(ROOT, KEYED).delete(["a"])
+    assert outcome.status is DeleteStatus.FAILED
+    assert "LeaseIdMissing" in outcome.detail

@@ -37,6 +37,12 @@ def _lifecycle(*rules: str) -> str:
     return f"<LifecycleConfiguration>{each}</LifecycleConfiguration>"
 
 
+_TO_GLACIER = (
+    "<NoncurrentVersionTransition><NoncurrentDays>30</NoncurrentDays><StorageClass>GLACIER</StorageClass>"
+    "</NoncurrentVersionTransition>"
+)
+
+
 def _rule(days: int, prefix: str = "", status: str = "Enabled", more: str = "") -> str:
     return (
         f"<Status>{status}</Status><Filter><Prefix>{prefix}</Prefix>{more}</Filter>"
@@ -54,6 +60,8 @@ def _rule(days: int, prefix: str = "", status: str = "Enabled", more: str = "") 
         ([_rule(7, status="Disabled")], None),
         ([_rule(7, more="<Tag><Key>k</Key><Value>v</Value></Tag>")], None),
         ([_rule(7, more="<NewerNoncurrentVersions>3</NewerNoncurrentVersions>")], None),
+        ([f"<Status>Enabled</Status><Filter/>{_TO_GLACIER}"], None),
+        ([_rule(90) + _TO_GLACIER], 90),
         (
             ["<Status>Enabled</Status><Prefix></Prefix><Expiration><Days>1</Days></Expiration>"],
             None,

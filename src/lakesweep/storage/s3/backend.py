@@ -88,8 +88,10 @@ class S3Backend(CloudBackend):
         return Folder(folders, objects.to_batches()[0] if objects.num_rows else pages[0].objects)
 
     def first_key(self, prefix: str, start_after: str | None) -> str | None:
-        page = next(self._pages(prefix, start_after=start_after, limit=1))
-        return str(page.objects.column("key")[0].as_py()) if page.objects.num_rows else None
+        # Where deleted versions stand first, a page may be empty and have a successor.
+        pages = self._pages(prefix, start_after=start_after, limit=1)
+        objects = next((page.objects for page in pages if page.objects.num_rows), None)
+        return None if objects is None else str(objects.column("key")[0].as_py())
 
     def get(self, key: str) -> bytes:
         whole = self._base + key

@@ -1,0 +1,76 @@
+"""Where a listing is cut, or goes on after an error, a server that answers in another order is noticed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from lakesweep.domain.location import Location
+from lakesweep.errors import StorageError
+from lakesweep.storage import KeyRange, ObjectStore, StorageOptions
+from lakesweep.storage.congestion import CongestionControl
+from lakesweep.storage.memory import MemoryBackend, memory_container
+from lakesweep.storage.translate import TRANSIENT
+
+KEYS = [f"p/{number}" for number in range(6)]
+
+
+class Backwards(MemoryBackend):
+    """Lists two keys a page, the greatest first, as a server without an order may; one page may break off."""
+
+    breaks_before_page = -1
+
+    def scan(self, prefix: str, start_after: str | None) -> Iterator[pa.RecordBatch]:
+        keys = self._keys(prefix, start_after)[::-1]
+        for page, first in enumerate(range(0, len(keys), 2)):
+            if page == self.breaks_before_page:
+                self.breaks_before_page = -1
+                raise StorageError("broken", kind=TRANSIENT)
+            yield self._batch(keys[first : first + 2])
+
+
+@pytest.fixture
+def store() -> ObjectStore:
+    name = uuid.uuid4().hex
+    backend = Backwards(memory_container(name), "")
+    options = StorageOptions(first_pause_seconds=0.0001)
+    store = ObjectStore(Location.parse(f"mem://{name}"), backend, options, CongestionControl(2))
+    for key in KEYS:
+        store.write(key, b"x")
+    return store
+
+
+def listed(store: ObjectStore, part: KeyRange) -> list[str]:
+    return [k for _, batch in store.list_ranges([part]) for k in batch.column("key").to_pylist()]
+
+
+def test_whole_listing_needs_no_order(store: ObjectStore) -> None:
+    """All keys come, in whatever order."""
+    assert sorted(listed(store, KeyRange("p/"))) == KEYS
+
+
+@pytest.mark.parametrize(
+    "part",
+    [KeyRange("p/", most=2), KeyRange("p/", end_at="p/2"), KeyRange("p/", start_after="p/2")],
+)
+def test_cut_listing_of_another_order_is_refused(store: ObjectStore, part: KeyRange) -> None:
+    """What is left off at the one end may have come at the other."""
+    with pytest.raises(StorageError, match="order"):
+        listed(store, part)
+
+
+def test_page_of_another_order_is_refused(store: ObjectStore) -> None:
+    """It has not passed all that sorts before its last key."""
+    with pytest.raises(StorageError, match="order"):
+        store.list_page("p/", start_after="p/")
+
+
+def test_listing_of_another_order_does_not_go_on_after_an_error(store: ObjectStore) -> None:
+    """Keys that sort before the last one have not come yet."""
+    assert isinstance(store.backend, Backwards)
+    store.backend.breaks_before_page = 1
+    with pytest.raises(StorageError, match="broken"):
+        listed(store, KeyRange("p/"))
