@@ -515,3 +515,25 @@ class TestListing:
             "c/d/1",
             "f/1",
         ]
+
+    def test_path_that_is_the_prefix_hides_nothing_below_it(self, repo: LakeRepo) -> None:
+        """Many clients leave an empty object where a folder begins; a page that ends with it goes on below."""
+        for path in ("b/", "b/c", "b/d/e", "b/d/f", "c", "d--", "d--e"):
+            repo.put(path)
+
+        def pages(prefix: str, after: str = "", delimiter: str = "/") -> list[str]:
+            found: list[str] = []
+            while True:
+                page = repo.lake.objects.list_page(
+                    repo.record, "main", prefix=prefix, delimiter=delimiter, amount=1, after=after
+                )
+                found += [entry.path for entry in page.results]
+                if not page.has_more:
+                    return found
+                after = page.next_offset
+
+        assert pages("b/") == ["b/", "b/c", "b/d/"]
+        assert pages("b/", after="b/") == ["b/c", "b/d/"]
+        assert pages("b/d/", after="b/") == ["b/d/e", "b/d/f"]
+        assert pages("d-", delimiter="--") == ["d--", "d--e"]
+        assert pages("", after="b/") == ["c", "d--", "d--e"]
