@@ -153,13 +153,26 @@ class Staging:
         if self._entries.find_on_branch(repository, head, key) is not None:
             raise _exists(repository, branch_id, key)
 
-    def remove(self, repository: Repository, branch_id: str, key: bytes) -> None:
-        """Take a staged value away altogether, where neither the commit nor a sealed token has the path."""
+    def remove(
+        self,
+        repository: Repository,
+        branch_id: str,
+        key: bytes,
+        may_remove: Callable[[BranchHead], bool],
+    ) -> bool:
+        """Take a staged value away altogether; False when the branch, as it is, says that it may not be.
+
+        It is taken while the branch is as it was read: out of a sealed token it could be missing here, and yet be in the
+        commit that read it before.
+        """
         for _ in range(MAX_TRIES):
             record = self._branches.read(repository, branch_id)
-            is_removed = self._write_noting(repository, record, [(key, None)], [])
+            if not may_remove(record.head):
+                return False
+            held = [self._branches.held(repository, record)]
+            is_removed = self._write_noting(repository, record, [(key, None)], held)
             if is_removed and self._is_unchanged(repository, record):
-                return
+                return True
         raise too_many_tries(repository, branch_id, f"{key.decode()!r} may still be staged")
 
     def seal(self, repository: Repository, branch_id: str) -> BranchRecord:
