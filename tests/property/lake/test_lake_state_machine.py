@@ -205,6 +205,7 @@ class LakeMachine(RuleBasedStateMachine):
             assert not conflicts or strategy
             assert base != theirs or base_id != self.branches[source].head
             self.committed(destination, commit_id, merged)
+            self.branches[destination].staged = {}
         except DirtyBranchError:
             assert self.changes(destination)
         except NoChangesError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -482,6 +483,52 @@ class TestDeletes:
         repo.lake.objects.delete_many(repo.record, "main", ["a"], no_tombstone=True)
         assert repo.paths() == []
 
+    def test_delete_without_a_tombstone_after_a_commit_that_was_quicker(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was staged alone is committed when it is to be taken away: it gets its tombstone then."""
+        repo.put("a")
+        other, write_over = repo.server(), repo.kv.write_over
+
+        def commit_first(*how: Any, **more: Any) -> bool:
+            monkeypatch.undo()
+            other.committing.commit(repo.record, "main", "m", committer="me")
+            return write_over(*how, **more)
+
+        monkeypatch.setattr(repo.kv, "write_over", commit_first)
+        repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+        assert repo.paths() == []
+
+    def test_delete_without_a_tombstone_beside_a_commit_that_read_it(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The delete ends before the head moves to a commit that has the path."""
+        repo.put("a")
+        other, write_over = repo.server(), repo.kv.write_over
+        make, is_read, is_deleted = other.commits.make, threading.Event(), threading.Event()
+
+        def make_later(*how: Any, **more: Any) -> Commit:
+            is_read.set()
+            assert is_deleted.wait(30)
+            return make(*how, **more)
+
+        def read_first(*how: Any, **more: Any) -> bool:
+            monkeypatch.undo()
+            committed.append(
+                pool.submit(other.committing.commit, repo.record, "main", "m", committer="me")
+            )
+            assert is_read.wait(30)
+            return write_over(*how, **more)
+
+        committed: list[Future[Commit]] = []
+        with ThreadPoolExecutor(1) as pool:
+            other.commits.make = make_later  # type: ignore[method-assign]
+            monkeypatch.setattr(repo.kv, "write_over", read_first)
+            repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+            is_deleted.set()
+            committed[0].result()
+        assert repo.paths() == []
+
 
 class TestListing:
     def test_folds_and_pages(self, repo: LakeRepo) -> None:
@@ -515,3 +562,25 @@ class TestListing:
             "c/d/1",
             "f/1",
         ]
+
+    def test_path_that_is_the_prefix_hides_nothing_below_it(self, repo: LakeRepo) -> None:
+        """Many clients leave an empty object where a folder begins; a page that ends with it goes on below."""
+        for path in ("b/", "b/c", "b/d/e", "b/d/f", "c", "d--", "d--e"):
+            repo.put(path)
+
+        def pages(prefix: str, after: str = "", delimiter: str = "/") -> list[str]:
+            found: list[str] = []
+            while True:
+                page = repo.lake.objects.list_page(
+                    repo.record, "main", prefix=prefix, delimiter=delimiter, amount=1, after=after
+                )
+                found += [entry.path for entry in page.results]
+                if not page.has_more:
+                    return found
+                after = page.next_offset
+
+        assert pages("b/") == ["b/", "b/c", "b/d/"]
+        assert pages("b/", after="b/") == ["b/c", "b/d/"]
+        assert pages("b/d/", after="b/") == ["b/d/e", "b/d/f"]
+        assert pages("d-", delimiter="--") == ["d--", "d--e"]
+        assert pages("", after="b/") == ["c", "d--", "d--e"]

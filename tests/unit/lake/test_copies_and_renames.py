@@ -113,6 +113,38 @@ def test_new_metadata_is_tracked_as_a_copy_is(repo: LakeRepo) -> None:
         repo.lake.copying.set_user_metadata(repo.record, "main", "no", {})
 
 
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_metadata_takes_no_place_of_what_came_meanwhile(
+    repo: LakeRepo, is_committed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload that was answered is what gets the metadata, and a path that was deleted stays so."""
+    repo.put("a", b"old")
+    if is_committed:
+        repo.commit()
+    other = repo.server()
+    written = {name: getattr(repo.kv, name) for name in ("write_over", "change_all")}
+
+    def let_first(call: Callable[[], object]) -> None:
+        def first(name: str) -> Callable[..., object]:
+            def write(*how: object, **more: object) -> object:
+                monkeypatch.undo()
+                call()
+                return written[name](*how, **more)
+
+            return write
+
+        for name in written:
+            monkeypatch.setattr(repo.kv, name, first(name))
+
+    let_first(lambda: other.objects.upload(repo.record, "main", "a", [b"new"]))
+    stats = repo.lake.copying.set_user_metadata(repo.record, "main", "a", {"k": "v"})
+    assert (repo.read("a"), stats.size_bytes, stats.metadata) == (b"new", 3, {"k": "v"})
+    let_first(lambda: other.objects.delete(repo.record, "main", "a"))
+    with pytest.raises(MissingError):
+        repo.lake.copying.set_user_metadata(repo.record, "main", "a", {})
+    assert repo.paths() == []
+
+
 # A collection reads the staging area entry by entry; the page size of one makes every place between two entries a place
 # where a user's call can come in between.
 

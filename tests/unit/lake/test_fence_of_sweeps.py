@@ -8,8 +8,13 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.domain.rules import RetentionRules
-from lakesweep.lake.errors import CondemnedError
-from lakesweep.lake.hard_delete.fence import Fence, FoundFence
+from lakesweep.lake.errors import (
+    CondemnedError,
+    InvalidRequestError,
+    MissingError,
+    RefStoreError,
+)
+from lakesweep.lake.hard_delete.fence import Fence, FenceState, FoundFence
 from lakesweep.lake.values import Repository
 from lakesweep_testing.lakes import LakeRepo
 
@@ -167,3 +172,56 @@ def test_old_batches_are_forgotten(history: History) -> None:
     repo.lake.housekeeping.run()
     assert not repo.kv.page(partition)
     assert not fence.read(repo.record).state.batches
+
+
+@pytest.mark.parametrize("is_added_to", [False, True])
+def test_old_batch_that_a_sweep_takes_up_again_is_whole(
+    history: History, is_added_to: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is put up just when it is to be forgotten: it stands with all its addresses, or not at all."""
+    repo = history.repo
+    if not is_added_to:
+        history.put_up(minutes=1)
+    repo.clock.advance(days=2)
+    real = Fence.state_if_any
+    looks = 0
+
+    def overtaken(fence: Fence, repository: Repository) -> FenceState:
+        nonlocal looks
+        found = real(fence, repository)
+        looks += 1
+        if looks == 2:
+            if is_added_to:
+                repo.lake.fence_batches.add(repo.record, _BATCH, [history.address])
+            history.put_up()
+        return found
+
+    monkeypatch.setattr(Fence, "state_if_any", overtaken)
+    repo.lake.housekeeping.run()
+    with pytest.raises(CondemnedError):
+        repo.lake.refs.create_branch(repo.record, "back", history.old)
+
+
+def test_batch_that_is_being_forgotten_can_not_be_put_up(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep hears of it, and deletes nothing by it; the next round of upkeep forgets what is left."""
+    repo = history.repo
+    history.repo.clock.advance(days=2)
+    real = repo.kv.delete_partition
+
+    def broken_off(_: str) -> None:
+        with pytest.raises(MissingError):
+            history.put_up()
+        with pytest.raises(InvalidRequestError):
+            repo.lake.fence_batches.add(repo.record, _BATCH, ["another"])
+        raise RefStoreError("the connection ended")
+
+    monkeypatch.setattr(repo.kv, "delete_partition", broken_off)
+    with pytest.raises(RefStoreError):
+        repo.lake.housekeeping.run()
+    monkeypatch.setattr(repo.kv, "delete_partition", real)
+    repo.lake.housekeeping.run()
+    assert not repo.kv.page(repo.lake.fence.batch_partition(repo.record, _BATCH))
+    with pytest.raises(MissingError):
+        history.put_up()

@@ -210,6 +210,64 @@ class TestMerge:
         _merge(repo)
         assert "staged" not in repo.paths()
 
+    @pytest.mark.parametrize(
+        "way", ["uploaded again", "reset", "left by a commit", "came and went"]
+    )
+    def test_what_is_staged_as_the_head_has_it_hides_nothing(
+        self, repo: LakeRepo, way: str
+    ) -> None:
+        """It makes no branch dirty, so it may not stand before what the merge brings, nor be committed over it."""
+        repo.put("dev", b"1", "dev")
+        repo.put("new", b"1", "dev")
+        repo.commit("dev")
+        if way == "reset":
+            repo.put("dev", b"2")
+            repo.lake.resetting.reset(repo.record, "main", "object", "dev")
+        elif way == "came and went":
+            repo.put("new", b"2")
+            repo.lake.objects.delete(repo.record, "main", "new")
+        else:
+            repo.put("dev", b"0")
+        if way == "left by a commit":
+            with pytest.raises(NoChangesError):
+                repo.commit()
+        _merge(repo)
+        assert (repo.read("dev"), repo.read("new")) == (b"1", b"1")
+        assert _uncommitted(repo) == []
+        repo.commit(allow_empty=True)
+        assert (repo.read("dev"), repo.read("new")) == (b"1", b"1")
+
+    def test_reverts_and_picks_are_not_hidden_either(self, repo: LakeRepo) -> None:
+        """They move the head in the same way."""
+        repo.put("main", b"1")
+        changed = repo.commit()
+        repo.put("main", b"1")
+        repo.lake.reverting.revert(repo.record, "main", changed, committer="me")
+        assert repo.read("main") == b"0"
+        repo.put("main", b"0")
+        repo.lake.reverting.cherry_pick(repo.record, "main", changed, committer="me")
+        assert repo.read("main") == b"1"
+
+    def test_change_that_is_staged_meanwhile_stops_the_merge(
+        self, repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Somebody was told that it is stored. The merge is refused, and leaves no commit."""
+        repo.put("dev", b"1", "dev")
+        repo.commit("dev")
+        repo.put("dev", b"0")
+        before = len(list(repo.lake.commits.all(repo.record)))
+        other, replace = repo.server(), repo.lake.branches.replace
+
+        def staged_first(*how: object, **more: object) -> object:
+            other.objects.upload(repo.record, "main", "dev", [b"2"])
+            return replace(*how, **more)
+
+        monkeypatch.setattr(repo.lake.branches, "replace", staged_first)
+        with pytest.raises(DirtyBranchError):
+            _merge(repo)
+        assert repo.read("dev") == b"2"
+        assert len(list(repo.lake.commits.all(repo.record))) == before
+
     def test_unknown_strategy_is_refused(self, repo: LakeRepo) -> None:
         """Two there are."""
         with pytest.raises(InvalidRequestError):

@@ -34,7 +34,7 @@ from lakesweep.lake.api.rest import (
     unsupported,
 )
 from lakesweep.lake.api.rest.access import check_route_access, set_up_access
-from lakesweep.lake.api.rest.dependencies import ApiState
+from lakesweep.lake.api.rest.dependencies import ApiState, check_text
 from lakesweep.lake.api.rest.errors import install_error_handlers
 from lakesweep.lake.api.rest.quick_routes import QuickRoutes
 from lakesweep.lake.hidden_paths import HiddenPaths
@@ -88,7 +88,7 @@ def build_rest(lake: Lake, lanes: Lanes, metrics: Metrics) -> ASGIApp:
     authenticator = Authenticator(lake.credentials.find, is_remote=lake.credentials.is_remote)
     app = build_routes()
     app.state.api = ApiState(lake, authenticator, metrics, Readiness(lake), lanes)
-    quick = QuickRoutes(app, _ROUTERS, API_PATH, gates=[check_route_access])
+    quick = QuickRoutes(app, _ROUTERS, API_PATH, gates=[check_text, check_route_access])
     return RequireCredentials(quick, authenticator)
 
 
@@ -96,7 +96,7 @@ def build_routes() -> FastAPI:
     """Every REST route, of no lake yet. Its description (`openapi()`) is not served."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     set_up_access((setup.health_router, *_ROUTERS))
-    check_access = [Depends(check_route_access)]
+    check_access = [Depends(check_text), Depends(check_route_access)]
     app.include_router(setup.health_router, dependencies=check_access)
     for router in _ROUTERS:
         app.include_router(router, prefix=API_PATH, dependencies=check_access)

@@ -31,7 +31,7 @@ from lakesweep.lake.errors import (
 )
 from lakesweep.lake.hard_delete.fence import Fence, FenceMovedError, FoundFence
 from lakesweep.lake.hard_delete.revivals import Revivals
-from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, too_many_tries
+from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, sealed, too_many_tries
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.staging.staged_values import TOMBSTONE, has_same_identity
@@ -174,12 +174,21 @@ class Committing:
             )
 
     def advance(self, repository: Repository, record: BranchRecord, commit: Commit) -> bool:
-        """Move the head to a commit whose main parent it is, if the branch is as it was read; staging stays as it is.
+        """Move the head to a commit whose main parent it is, if the branch is as it was read and nothing is staged.
 
+        What is staged with the content that the head has is let go of: over another head it would hide what that brings.
         Otherwise the commit is removed: nothing will ever point at it. Where nobody knows whether the head moved, it stays.
         """
-        head = replace(record.head, commit_id=commit.id)
         try:
+            if not self._staging.is_empty(record):
+                sealed_record = self._seal_clean(repository, record)
+                if sealed_record is None:
+                    self._commits.remove_lost(repository, commit)
+                    return False
+                record = sealed_record
+            let_go = record.head.sealed_tokens
+            self._dropped_tokens.note(repository, record.head.id, let_go, self._context.now())
+            head = replace(record.head, commit_id=commit.id, sealed_tokens=())
             while True:
                 fence = self._revivals.fence(repository)
                 self._revivals.refuse_metarange(
@@ -197,6 +206,17 @@ class Committing:
             raise
         self._commits.remove_lost(repository, commit)
         return False
+
+    def _seal_clean(self, repository: Repository, record: BranchRecord) -> BranchRecord | None:
+        """Seal what is staged, none of which is a change; None when the branch is not as it was read.
+
+        Looked at again once it is sealed: a change that was staged before is in it, and one that comes later is staged
+        anew by its writer.
+        """
+        done = self._branches.replace(repository, record, sealed(repository, record.head))
+        if done is not None:
+            self.assert_clean(repository, done)
+        return done
 
     def _make_under_fence(
         self,

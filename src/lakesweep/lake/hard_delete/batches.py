@@ -50,11 +50,6 @@ class FenceBatches:
 
     def put_up(self, repository: Repository, batch_id: str, until: datetime) -> None:
         """Let the batch stand until it is lifted, or until this time."""
-        if self._context.kv.get(partition_of(repository), _key(batch_id)) is None:
-            raise MissingError(
-                f"repository {repository.id} has no batch {batch_id!r}; nothing was fenced",
-                kind="batch-not-found",
-            )
         self._change(repository, batch_id, until)
 
     def lift(self, repository: Repository, batch_id: str) -> None:
@@ -66,18 +61,29 @@ class FenceBatches:
         for batch_id, until in self._fence.state_if_any(repository).batches.items():
             if until <= now:
                 self.lift(repository, batch_id)
+        kv, partition = self._context.kv, partition_of(repository)
         for key, raw in list(self._context.rows(repository, _PREFIX)):
             batch_id = key[len(_PREFIX) :].decode()
             is_old = from_micros(decode_record(raw)["at"]) + _KEPT <= now
-            if is_old and batch_id not in self._fence.state_if_any(repository).batches:
-                self._context.kv.delete_partition(self._fence.batch_partition(repository, batch_id))
-                self._context.kv.delete_if(partition_of(repository), key, raw)
+            if not is_old or batch_id in self._fence.state_if_any(repository).batches:
+                continue
+            # Before its addresses go: from here on it can't be put up, and a sweep that did so meanwhile keeps it.
+            going = encode_record({**decode_record(raw), "is_closed": True, "is_going": True})
+            if going == raw or kv.set_if(partition, key, going, raw):
+                kv.delete_partition(self._fence.batch_partition(repository, batch_id))
+                kv.delete_if(partition, key, going)
 
     def _change(self, repository: Repository, batch_id: str, until: datetime | None) -> None:
         while True:
             found = self._fence.read(repository)
+            raw = self._context.kv.get(partition_of(repository), _key(batch_id))
             batches = {name: end for name, end in found.state.batches.items() if name != batch_id}
             if until is not None:
+                if raw is None or "is_going" in decode_record(raw):
+                    raise MissingError(
+                        f"repository {repository.id} has no batch {batch_id!r}; nothing was fenced",
+                        kind="batch-not-found",
+                    )
                 batches[batch_id] = until
             elif len(batches) == len(found.state.batches):
                 return
@@ -85,7 +91,7 @@ class FenceBatches:
             if until is not None:
                 # As old as its last use.
                 record = encode_record({"at": self._context.now(), "is_closed": True})
-                changes.append(Change(partition_of(repository), _key(batch_id), record))
+                changes.append(Change(partition_of(repository), _key(batch_id), record, raw))
             if self._context.kv.change_all(changes):
                 return
 

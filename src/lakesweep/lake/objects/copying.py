@@ -92,25 +92,18 @@ class Copying:
         """Stage the entry again with other metadata. Its address is tracked, as a copy's is, for the same reason."""
         key = path_key(path)
         check_description(metadata=metadata)
-        staged: list[Entry] = []
 
-        def changed(head: BranchHead) -> list[Row]:
-            value = self._entries.find_on_branch(repository, head, key)
-            while value is not None:
-                self._copies.track(repository, [value])
-                again = self._entries.find_on_branch(repository, head, key)
-                if again == value:
-                    entry = replace(decode_staged(value), metadata=dict(metadata))
-                    staged[:] = [entry]
-                    return [(key, encode_staged(entry))]
-                value = again
+        def changed(value: bytes) -> bytes:
+            self._copies.track(repository, [value])
+            return encode_staged(replace(decode_staged(value), metadata=dict(metadata)))
+
+        staged = self._staging.change(repository, branch_id, key, changed)
+        if staged is None:
             raise MissingError(
                 f"there is no {path!r} on branch {branch_id!r} of {repository.id}",
                 kind="entry-not-found",
             )
-
-        self._staging.write_references(repository, branch_id, changed)
-        return stats_of(repository, path, staged[0])
+        return stats_of(repository, path, decode_staged(staged))
 
     def _shallow(
         self,

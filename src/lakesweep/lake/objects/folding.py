@@ -24,7 +24,8 @@ def fold(
         rows_after: gives the rows with the prefix after a path (exclusive).
         after: where the page before ended; a common prefix passes over all below it.
     """
-    if after is not None and delimiter and after.endswith(delimiter):
+    # A path that is the prefix itself ends with the delimiter, too, and what lies below it is what is asked for.
+    if after is not None and delimiter and after.endswith(delimiter, len(prefix)):
         after += _PAST_ANY_TEXT
     rows = rows_after(after)
     while True:

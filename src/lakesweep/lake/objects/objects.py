@@ -159,8 +159,12 @@ class Objects:
     ) -> None:
         """Stage a deletion, where there is something to delete."""
         key = path_key(path)
-        if no_tombstone and self._is_only_staged(repository, branch_id, key):
-            self._staging.remove(repository, branch_id, key)
+
+        def is_only_staged(head: BranchHead) -> bool:
+            is_sealed = any(self._context.kv.get(token, key) for token in head.sealed_tokens)
+            return not is_sealed and self._entries.find_committed(repository, head, key) is None
+
+        if no_tombstone and self._staging.remove(repository, branch_id, key, is_only_staged):
             return
         self._stage_tombstones(repository, branch_id, [key])
 
@@ -207,11 +211,6 @@ class Objects:
         if staged is not None:
             return staged != TOMBSTONE
         return self._entries.find_committed(repository, head, key) is not None
-
-    def _is_only_staged(self, repository: Repository, branch_id: str, key: bytes) -> bool:
-        head = self._branches.read(repository, branch_id).head
-        is_sealed = any(self._context.kv.get(token, key) for token in head.sealed_tokens)
-        return not is_sealed and self._entries.find_committed(repository, head, key) is None
 
     def _entry(self, repository: Repository, ref: str, path: str) -> Entry:
         value = self._entries.at(repository, ref).find(path_key(path))

@@ -62,6 +62,10 @@ class Branches:
         raw = self._context.kv.get(partition_of(repository), _key(branch_id))
         return None if raw is None else BranchRecord(decode_branch(raw), raw)
 
+    def held(self, repository: Repository, record: BranchRecord) -> Held:
+        """The condition that the branch is as it was read."""
+        return partition_of(repository), _key(record.head.id), record.raw
+
     def replace(
         self,
         repository: Repository,

@@ -88,6 +88,40 @@ class Staging:
         """
         self._write(repository, branch_id, compute, _FROM_FIRST_TRY, if_absent)
 
+    def change(
+        self, repository: Repository, branch_id: str, key: bytes, make: Callable[[bytes], bytes]
+    ) -> bytes | None:
+        """Stage what `make` makes of the entry at a path, for the same address; None where there is no entry.
+
+        It is made anew when somebody staged another entry meanwhile: theirs is not to be written over by what was made of
+        the one before.
+
+        Raises:
+            CondemnedError: the address is being deleted for good.
+        """
+        for _ in range(MAX_TRIES):
+            fence = self._fence.read(repository)
+            record = self._branches.read(repository, branch_id)
+            token = record.head.staging_token
+            present = self._context.kv.get(token, key)
+            seen = self._entries.find_on_branch(repository, record.head, key)
+            if seen is None:
+                return None
+            value = make(seen)
+            address = staged_address(self._context, repository, value)
+            self._fence.refuse_condemned(
+                repository, fence, [address] if address else [], "nothing was staged"
+            )
+            # What `make` tracked was still there after that.
+            if self._entries.find_on_branch(repository, record.head, key) != seen:
+                continue
+            change = Change(token, key, value, present)
+            if self._context.kv.change_all([change], [fence.held]) and self._is_unchanged(
+                repository, record
+            ):
+                return value
+        raise too_many_tries(repository, branch_id, "what was to be staged may not be visible")
+
     def _write_new(
         self, repository: Repository, branch_id: str, rows: list[Row], if_absent: bool = False
     ) -> None:
@@ -153,13 +187,26 @@ class Staging:
         if self._entries.find_on_branch(repository, head, key) is not None:
             raise _exists(repository, branch_id, key)
 
-    def remove(self, repository: Repository, branch_id: str, key: bytes) -> None:
-        """Take a staged value away altogether, where neither the commit nor a sealed token has the path."""
+    def remove(
+        self,
+        repository: Repository,
+        branch_id: str,
+        key: bytes,
+        may_remove: Callable[[BranchHead], bool],
+    ) -> bool:
+        """Take a staged value away altogether; False when the branch, as it is, says that it may not be.
+
+        It is taken while the branch is as it was read: out of a sealed token it could be missing here, and yet be in the
+        commit that read it before.
+        """
         for _ in range(MAX_TRIES):
             record = self._branches.read(repository, branch_id)
-            is_removed = self._write_noting(repository, record, [(key, None)], [])
+            if not may_remove(record.head):
+                return False
+            held = [self._branches.held(repository, record)]
+            is_removed = self._write_noting(repository, record, [(key, None)], held)
             if is_removed and self._is_unchanged(repository, record):
-                return
+                return True
         raise too_many_tries(repository, branch_id, f"{key.decode()!r} may still be staged")
 
     def seal(self, repository: Repository, branch_id: str) -> BranchRecord:

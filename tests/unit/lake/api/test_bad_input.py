@@ -220,3 +220,18 @@ def test_a_commit_has_bounds_too(lake: AsgiLake) -> None:
     for body in ({"message": "m" * 70_000}, {"message": "m", "metadata": {"k": "v" * 70_000}}):
         reply = lake.send("POST", path, content=json.dumps(body).encode())
         assert reply.status_code == 400
+
+
+@pytest.mark.parametrize("name", ["a%FF", "a%ED%A0%80", "a%C3"])
+def test_a_name_that_is_no_text_names_nothing_else(lake: AsgiLake, name: str) -> None:
+    """All such bytes would be read as one sign: objects of different names would take each other's place."""
+    objects, kept = "/repositories/repo/branches/main/objects", "a%EF%BF%BD"
+    assert lake.send("POST", f"{objects}?path={kept}", content=b"kept").status_code == 201
+    assert lake.send("POST", f"{objects}?path={name}", content=b"other").status_code == 400
+    assert lake.send("DELETE", f"{objects}?path={name}").status_code == 400
+    copy = {"src_path": "a"}
+    assert lake.send("POST", f"{objects}/copy?dest_path={name}", json=copy).status_code == 400
+    reads = "/repositories/repo/refs/main/objects"
+    assert lake.send("GET", f"{reads}?path={name}").status_code == 400
+    assert lake.send("GET", f"{reads}?path={kept}").content == b"kept"
+    assert lake.send("DELETE", f"/repositories/repo/tags/{name}").status_code == 400

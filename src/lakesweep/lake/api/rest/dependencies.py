@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, TypedDict
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends, Query, Request
 
 from lakesweep.lake.api.auth import CREDENTIALS_KEY, Authenticator
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.metrics import Metrics
-from lakesweep.lake.errors import UnsupportedOperationError
+from lakesweep.lake.errors import InvalidRequestError, UnsupportedOperationError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.readiness import Readiness
 from lakesweep.lake.values import MAX_PAGE, Credentials
@@ -35,6 +36,17 @@ class PageQuery(TypedDict):
     prefix: str
     after: str
     amount: int
+
+
+async def check_text(request: Request) -> None:
+    """Refuse a URL with bytes that are no UTF-8: each would be read as one and the same sign, and so name other things."""
+    for part in (request.scope.get("raw_path", b""), request.scope["query_string"]):
+        try:
+            unquote_to_bytes(part).decode()
+        except UnicodeDecodeError as wrong:
+            raise InvalidRequestError(
+                "A name in the URL is not valid UTF-8; nothing was done."
+            ) from wrong
 
 
 async def _state(request: Request) -> ApiState:
