@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 from lakesweep.collector import guards
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
@@ -45,12 +46,17 @@ def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) ->
 def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
     """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
     with leased_run(context, "sweep") as lease:
-        plan = find_plan(context, mark, lease)
+        plan = find_plan(context, mark, lease, request.min_age)
         return sweep(context, plan, load_record(context.store, plan), request, lease)
 
 
-def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
-    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named."""
+def find_plan(
+    context: RunContext, mark: str, lease: Lease, min_age: timedelta | None = None
+) -> Plan:
+    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named.
+
+    What an older client's mark may name gets the usual minimum age, or `min_age` where that is higher.
+    """
     store, name = context.store, context.name
     if not is_path(mark):
         return load_plan(store, name, parse_mark_id(mark))
@@ -60,6 +66,8 @@ def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
         # Its rows need not be committed, so the server must tell of all that is staged.
         refuse_blind_listing(context.repository, What.ALL)
         cutoff = fix_cutoff(context, MarkRequest(), lease)
+        if min_age is not None and min_age > cutoff.min_age:
+            cutoff = replace(cutoff, min_age=min_age)
         return adopt_mark(store, name, folder, cutoff, context.resources.clock())
     return load_plan(store, name, own or adopted_id(folder))
 

@@ -16,6 +16,7 @@ from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.earlier_deletes import count_deleted_by_us
 from lakesweep.collector.lakefs.fence import RevivalFence
+from lakesweep.collector.lakefs.live import Roots
 from lakesweep.collector.lakefs.marks import is_untouched, mark_files, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
@@ -29,6 +30,7 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.sweep_progress import SweepProgress
+from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError, ObjectNotFoundError
 from lakesweep.storage import ObjectStore
@@ -61,6 +63,7 @@ def sweep(
     if not plan.garbage.objects and untouched:
         carry_on(resources.store, plan.run_id, ())
         return record.noted("dry run: nothing would be deleted") if request.dry_run else record
+    _refuse_younger_mark(plan, request, lease.store_time or resources.clock())
     swept = SweptRepository(repository, resources, plan, request, is_plan_untouched=untouched)
     return Sweep(swept, resources, plan, record, request, lease).run()
 
@@ -83,6 +86,9 @@ class SweptRepository:
     ) -> None:
         self._repository, self._resources = repository, resources
         self._plan = plan
+        # Settings that keep more may be newer than the mark.
+        keep_refs = tuple(dict.fromkeys((*plan.keep_refs, *request.keep_refs)))
+        self._roots = Roots(keep_refs, plan.keep_tags or request.keep_tags)
         self._marks = _mark_files(resources.store, plan)
         self.clock_readings = repository.clock_readings
         self._verified: Reverified | None = None
@@ -116,6 +122,7 @@ class SweptRepository:
                 self._resources,
                 self._plan,
                 self._marks,
+                self._roots,
                 trust_dates=self.is_plan_untouched,
                 before=round_before,
             )
@@ -171,6 +178,16 @@ class SweptRepository:
             )
         carry_on(store, run_id, [*progress.kept.parts, *progress.parts_not_backed_up])
         return record
+
+
+def _refuse_younger_mark(plan: Plan, request: SweepRequest, store_time: datetime) -> None:
+    """Refuse a mark that may name objects younger than the sweep may delete."""
+    if request.min_age is not None and plan.cutoff > store_time - request.min_age:
+        raise ConfigError(
+            f"The mark {plan.mark_id} may name what was written until {format_time(plan.cutoff)}, and that is younger than "
+            f"the minimum age of {format_duration(request.min_age)} (--min-age). Nothing was deleted. Mark again.",
+            kind="mark-too-young",
+        )
 
 
 def _mark_files(store: ObjectStore, plan: Plan) -> list[str]:
