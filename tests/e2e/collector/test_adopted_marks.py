@@ -82,6 +82,19 @@ def test_old_mark_that_failed_half_way_is_resumed_and_adds_up(
     scene.assert_nothing_else_gone()
 
 
+def test_a_folder_that_was_written_anew_is_a_mark_of_its_own(scene: Scene) -> None:
+    """Older clients may be told the mark's id, and write each day's list into one folder."""
+    write_old_mark(scene, [scene.garbage["orphan-0"]])
+    first = run_sweep(scene.context(), FOLDER, SweepRequest())
+    assert first.objects["deleted"] == 1
+    write_old_mark(scene, [scene.garbage["orphan-1"]])
+    second = run_sweep(scene.context(), FOLDER, SweepRequest())
+    assert second.objects["deleted"] == 1
+    assert second.mark_id != first.mark_id
+    assert scene.left() == set(scene.garbage) - {"orphan-0", "orphan-1"}
+    scene.assert_nothing_else_gone()
+
+
 def test_a_higher_minimum_age_holds_for_an_old_mark_too(scene: Scene) -> None:
     """An older client's mark tells no ages, so the sweep's own say what is young."""
     write_old_mark(scene, scene.garbage.values())

@@ -61,15 +61,15 @@ def find_plan(
     if not is_path(mark):
         return load_plan(store, name, parse_mark_id(mark))
     folder = folder_of(context.resources.target, name, mark)
-    own = own_mark(store, folder)
-    if own is None and not mark_is_finished(store, adopted_id(folder)):
+    mark_id = own_mark(store, folder) or adopted_id(store, folder)
+    if not mark_is_finished(store, mark_id):
         # Its rows need not be committed, so the server must tell of all that is staged.
         refuse_blind_listing(context.repository, What.ALL)
         cutoff = fix_cutoff(context, MarkRequest(), lease)
         if min_age is not None and min_age > cutoff.min_age:
             cutoff = replace(cutoff, min_age=min_age)
         return adopt_mark(store, name, folder, cutoff, context.resources.clock())
-    return load_plan(store, name, own or adopted_id(folder))
+    return load_plan(store, name, mark_id)
 
 
 def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
