@@ -183,6 +183,7 @@ class Sweep:
             status=RunStatus.PARTLY_SWEPT,
             reason=self.catalog.texts.begun,
             backup_to=self._backup_uri,
+            has_copies=self._has_copies,
         )
         self.resources.save_record(self.catalog.files.record, begun)
 
@@ -266,7 +267,11 @@ class Sweep:
         """The record with what this sweep did."""
         # Whoever goes on with this sweep copies first, too.
         to = "" if status is RunStatus.SWEPT else self._backup_uri or self.record.backup_to
-        ended = replace(self.resources.ended(self.record, status, reason, kind), backup_to=to)
+        ended = replace(
+            self.resources.ended(self.record, status, reason, kind),
+            backup_to=to,
+            has_copies=self._has_copies,
+        )
         if not self._has_looked:
             # Nothing was looked at, so what an earlier sweep of this plan counted stays.
             return ended
@@ -290,6 +295,11 @@ class Sweep:
         What an earlier, interrupted sweep of this plan deleted stays true as well.
         """
         return self._may_have_deleted or self.record.status is RunStatus.PARTLY_SWEPT
+
+    @property
+    def _has_copies(self) -> bool:
+        """Whether this sweep or an earlier one of the plan copies before it deletes."""
+        return self.record.has_copies or bool(self._backup_uri or self.record.backup_to)
 
     @property
     def _backup_uri(self) -> str:

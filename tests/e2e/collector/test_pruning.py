@@ -159,6 +159,26 @@ def test_what_was_backed_up_can_be_restored_after_any_number_of_runs(
     assert orphan in scene.present_keys()
 
 
+def test_copies_of_a_sweep_that_ended_in_a_second_try_can_be_restored(
+    make_scene: MakeScene,
+) -> None:
+    """The try that ended it had nothing left to copy, but the one before had copied and deleted."""
+    scene = make_scene()
+    outside = Target(Location.parse(f"mem://{scene.name}-outside/x"), StorageOptions())
+    request = SweepRequest(backup_to=outside.namespace)
+    marked = run_mark(_context(scene), AGED)
+    wrap = type("Denying", (DenyingBackend,), {"denied": scene.garbage["expired-1"]}).wrap()
+    with pytest.raises(PartlySweptError):
+        run_sweep(scene.context(wrap=wrap), marked.mark_id, request)
+    scene.user.branch("back", scene.expired_commit)
+    resumed = run_resume(_context(scene), marked.run_id, request)
+    assert resumed.status is RunStatus.SWEPT
+    assert scene.left() == {"expired-1"}
+    _collect_often(scene)
+    run_restore(_context(scene), marked.mark_id, outside)
+    assert scene.left() == set(scene.garbage)
+
+
 def test_runs_older_than_ninety_days_go_though_they_are_few(make_scene: MakeScene) -> None:
     """The newest stays whatever its age, and what is not ours stays."""
     scene = make_scene()

@@ -121,7 +121,8 @@ def _surplus_runs(
 
 def _has_backup(record: RunRecord) -> bool:
     """Whether a sweep copied what it deleted: a restore then needs the mark."""
-    return any(phase.name == BACKUP for phase in record.phases)
+    # Records of older versions tell it by their phases alone, which are those of the last try.
+    return record.has_copies or any(phase.name == BACKUP for phase in record.phases)
 
 
 def _is_finished(record: RunRecord) -> bool:
