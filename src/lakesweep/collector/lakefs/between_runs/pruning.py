@@ -102,7 +102,8 @@ def _surplus_runs(
 ) -> tuple[str, ...]:
     """Runs that are not among the newest, or too old, and that nothing refers to; the newest is always kept."""
     last = load_last_run(store)
-    backed_up = {record.mark_id for record in records if record.flow == BACKUP}
+    # A job without a server names the mark by its folder.
+    backed_up = {_mark_folder(record) for record in records if record.flow == BACKUP}
     oldest = now - timedelta(days=KEEP_DAYS)
     surplus = []
     for number, record in enumerate(records):
@@ -112,11 +113,16 @@ def _surplus_runs(
             record.status is RunStatus.PARTLY_SWEPT
             or (isinstance(last, SavedRun) and record.run_id == last.run_id)
             or _has_backup(record)
-            or (record.mark_id in backed_up)
+            or (_mark_folder(record) in backed_up)
         )
         if not is_new and not is_needed:
             surplus.append(record.run_id)
     return tuple(surplus)
+
+
+def _mark_folder(record: RunRecord) -> str:
+    """The URI of the mark's folder, in one spelling."""
+    return record.mark.rstrip("/")
 
 
 def _has_backup(record: RunRecord) -> bool:
