@@ -17,7 +17,7 @@ from lakesweep.collector.lakefs.mark import fix_cutoff, mark, refuse_blind_listi
 from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished, refuse_failed
 from lakesweep.collector.lakefs.paths import OWN, parse_mark_id
 from lakesweep.collector.lakefs.request import MarkRequest, What
-from lakesweep.collector.lakefs.sweep import load_record, sweep
+from lakesweep.collector.lakefs.sweep import load_record, refuse_without_copies, sweep
 from lakesweep.collector.lease import Lease, NoLease
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
@@ -85,12 +85,7 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
         refuse_failed(record)
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
-        if record.backup_to and request.backup_to is None:
-            raise ConfigError(
-                f"The sweep of run {run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
-                f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
-                kind="no-backup-to",
-            )
+        refuse_without_copies(record, request)
         plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
         # The plan was confirmed when its sweep began; going on with it asks nothing new.
         confirm = guards.confirmation_of(plan.id, None, record) or request.confirm

@@ -57,6 +57,8 @@ def sweep(
     """Delete what the plan names and is garbage still. Returns the record; raises when the sweep is not complete."""
     if record.status is RunStatus.SWEPT:
         return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
+    if record.status is RunStatus.PARTLY_SWEPT:
+        refuse_without_copies(record, request)
     repository, resources = context.repository, context.resources
     untouched = is_untouched(resources.store, plan)
     # A mark that somebody added to is swept though its plan is empty: each row is judged again.
@@ -178,6 +180,16 @@ class SweptRepository:
             )
         carry_on(store, run_id, [*progress.kept.parts, *progress.parts_not_backed_up])
         return record
+
+
+def refuse_without_copies(record: RunRecord, request: SweepRequest) -> None:
+    """Refuse to go on without copies with a sweep that copies before it deletes."""
+    if record.backup_to and request.backup_to is None:
+        raise ConfigError(
+            f"The sweep of run {record.run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
+            f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
+            kind="no-backup-to",
+        )
 
 
 def _refuse_younger_mark(plan: Plan, request: SweepRequest, store_time: datetime) -> None:
