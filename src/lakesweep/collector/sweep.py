@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from lakesweep.collector import guards
 from lakesweep.collector.catalog import Authorised, SweptCatalog
@@ -208,7 +209,7 @@ class Sweep:
         tried: dict[str, Tally] = defaultdict(Tally)
         self._may_have_deleted = True  # until the round says what it did
         with resources.phases.phase("delete") as step:
-            for row in resources.engine.collect(scatter).to_pylist():
+            for row in self._collected(scatter):
                 tally = Tally(row["objects"], row["bytes"])
                 tried[row["outcome"]] += tally
                 self._progress.add(row["outcome"], tally, row["example"])
@@ -218,6 +219,18 @@ class Sweep:
             step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
         return tried
+
+    def _collected(self, scatter: Scatter) -> list[dict[str, Any]]:
+        """What became of the rows of a round. Where the round breaks off, its tasks may outlive it."""
+        engine = self.resources.engine
+        try:
+            rows: list[dict[str, Any]] = engine.collect(scatter).to_pylist()
+        except BaseException:
+            # Tasks of this machine are found by their mark. Others may delete for as long as their chunk is allowed to.
+            if not engine.process_tree:
+                self.lease.leave_to_run_out()
+            raise
+        return rows
 
     def _back_up(self, parts: Sequence[Part]) -> list[Part]:
         """Copy these objects; the parts of those whose copy was verified."""
