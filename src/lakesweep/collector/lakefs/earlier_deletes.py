@@ -20,7 +20,7 @@ from lakesweep.storage import ObjectStore
 
 
 def count_deleted_by_us(store: ObjectStore, run_id: RunId) -> int:
-    """How many of the objects that this run found gone had been deleted by another run of ours, and not restored."""
+    """How many of the objects that this run found gone had been deleted by a run of ours, and not restored."""
     own = {event.key for event in event_files(store, run_id) if event.kind == GONE}
     found_gone = [_hashes(store, key, {ALREADY_GONE, None}) for key in own]
     missing = np.unique(np.concatenate(found_gone)) if found_gone else np.empty(0, np.uint64)
@@ -29,6 +29,9 @@ def count_deleted_by_us(store: ObjectStore, run_id: RunId) -> int:
         if event.key not in own:
             wanted = {DELETED} if event.kind == GONE else {None}
             is_ours[np.isin(missing, _hashes(store, event.key, wanted))] = event.kind == GONE
+    for key in own:
+        # By another attempt of the task that found them gone.
+        is_ours[np.isin(missing, _hashes(store, key, {DELETED}))] = True
     return int(is_ours.sum())
 
 

@@ -175,7 +175,7 @@ class SweptRepository:
         if gone:
             ours = min(gone, count_deleted_by_us(store, run_id))
             record = record.noted(
-                f"of {gone} objects that were already gone, {ours} had been deleted by earlier runs of lakesweep and "
+                f"of {gone} objects that were already gone, {ours} had been deleted by lakesweep and "
                 f"{gone - ours} by somebody else"
             )
         carry_on(store, run_id, [*progress.kept.parts, *progress.parts_not_backed_up])
