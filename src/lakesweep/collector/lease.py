@@ -82,6 +82,7 @@ class Lease:
         self._purpose = purpose
         self._owner = uuid.uuid4().hex
         self._number = 0
+        self._is_left_to_run_out = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.store_time: datetime | None = None
@@ -126,6 +127,10 @@ class Lease:
                 kind="lease-lost",
             )
 
+    def leave_to_run_out(self) -> None:
+        """Do not give the lease back at the end of its block: tasks that nobody can watch may still work under it."""
+        self._is_left_to_run_out = True
+
     def told_holder(self, now: datetime) -> str:
         """Who holds the lease, in words, for people who wonder whether something runs; empty when nobody seems to."""
         held = self._highest()
@@ -136,6 +141,10 @@ class Lease:
         return f"{held.purpose} on {host}, process {held.pid}, last heard of at {at}"
 
     def _release(self) -> None:
+        if self._is_left_to_run_out:
+            said = "repo#%s the lease stays until it runs out: tasks that were deleting may not have ended"
+            logger.warning(said, self._repository)
+            return
         try:
             if self._highest().owner == self._owner:
                 self._write(released=True)

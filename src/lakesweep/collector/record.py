@@ -104,6 +104,7 @@ class RunRecord:
     min_age_seconds: float | None = None
     min_age_lowered: bool = False  # by --unsafe-min-age
     backup_to: str = ""  # a sweep under way copies here before it deletes
+    has_copies: bool = False  # a sweep of the mark, in any of its tries, copied what it deleted
     inventory: Mapping[str, Any] = field(default_factory=dict)  # that took the place of a listing
 
     def counted(self, objects: Mapping[str, int], sizes: Mapping[str, int]) -> RunRecord:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from lakesweep.domain.location import Location
 from lakesweep.storage import StorageOptions
@@ -20,3 +21,7 @@ class SweepRequest:
     dry_run: bool = False
     backup_to: Location | None = None
     backup_storage: StorageOptions | None = None  # where the backup's store is opened otherwise
+    # Of a lakeFS repository: what keeps more than the mark was told to keep.
+    keep_refs: tuple[str, ...] = ()
+    keep_tags: bool = False
+    min_age: timedelta | None = None

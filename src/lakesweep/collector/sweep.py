@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import Any
 
 from lakesweep.collector import guards
 from lakesweep.collector.catalog import Authorised, SweptCatalog
@@ -183,6 +184,7 @@ class Sweep:
             status=RunStatus.PARTLY_SWEPT,
             reason=self.catalog.texts.begun,
             backup_to=self._backup_uri,
+            has_copies=self._has_copies,
         )
         self.resources.save_record(self.catalog.files.record, begun)
 
@@ -207,7 +209,7 @@ class Sweep:
         tried: dict[str, Tally] = defaultdict(Tally)
         self._may_have_deleted = True  # until the round says what it did
         with resources.phases.phase("delete") as step:
-            for row in resources.engine.collect(scatter).to_pylist():
+            for row in self._collected(scatter):
                 tally = Tally(row["objects"], row["bytes"])
                 tried[row["outcome"]] += tally
                 self._progress.add(row["outcome"], tally, row["example"])
@@ -217,6 +219,18 @@ class Sweep:
             step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
         return tried
+
+    def _collected(self, scatter: Scatter) -> list[dict[str, Any]]:
+        """What became of the rows of a round. Where the round breaks off, its tasks may outlive it."""
+        engine = self.resources.engine
+        try:
+            rows: list[dict[str, Any]] = engine.collect(scatter).to_pylist()
+        except BaseException:
+            # Tasks of this machine are found by their mark. Others may delete for as long as their chunk is allowed to.
+            if not engine.process_tree:
+                self.lease.leave_to_run_out()
+            raise
+        return rows
 
     def _back_up(self, parts: Sequence[Part]) -> list[Part]:
         """Copy these objects; the parts of those whose copy was verified."""
@@ -266,7 +280,11 @@ class Sweep:
         """The record with what this sweep did."""
         # Whoever goes on with this sweep copies first, too.
         to = "" if status is RunStatus.SWEPT else self._backup_uri or self.record.backup_to
-        ended = replace(self.resources.ended(self.record, status, reason, kind), backup_to=to)
+        ended = replace(
+            self.resources.ended(self.record, status, reason, kind),
+            backup_to=to,
+            has_copies=self._has_copies,
+        )
         if not self._has_looked:
             # Nothing was looked at, so what an earlier sweep of this plan counted stays.
             return ended
@@ -290,6 +308,11 @@ class Sweep:
         What an earlier, interrupted sweep of this plan deleted stays true as well.
         """
         return self._may_have_deleted or self.record.status is RunStatus.PARTLY_SWEPT
+
+    @property
+    def _has_copies(self) -> bool:
+        """Whether this sweep or an earlier one of the plan copies before it deletes."""
+        return self.record.has_copies or bool(self._backup_uri or self.record.backup_to)
 
     @property
     def _backup_uri(self) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from lakesweep.domain.storage_options import PlaceOptions
 from lakesweep.errors import ConfigError
+from lakesweep.settings.kinds import SWITCH
 from lakesweep.settings.lakefs_options import SETTINGS
+from lakesweep.settings.resolve import errors_naming
 
 __all__ = ["HADOOP_PREFIX", "STORAGE_OPTION_OF", "KnownProperties", "read_properties"]
 
@@ -95,8 +97,14 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
 
 def _read_no_delete(properties: Mapping[str, str], settings: dict[str, tuple[str, str]]) -> None:
     for full_name in (HADOOP_PREFIX + NO_DELETE, NO_DELETE):
-        if properties.get(full_name, "").strip().lower() == "true":
+        if full_name in properties and _is_switched_on(full_name, properties[full_name]):
             settings["do_sweep"] = (full_name, "false")
+
+
+def _is_switched_on(full_name: str, text: str) -> bool:
+    """A word that is neither yes nor no is an error: it may be meant to keep everything."""
+    with errors_naming(full_name):
+        return bool(SWITCH.parse(text))
 
 
 def _read_endpoint(properties: Mapping[str, str], storage: dict[str, tuple[str, str]]) -> None:

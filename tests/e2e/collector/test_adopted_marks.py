@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -79,6 +79,29 @@ def test_old_mark_that_failed_half_way_is_resumed_and_adds_up(
     assert resumed.status is RunStatus.SWEPT
     assert resumed.objects["deleted"] + resumed.objects["already_gone"] == len(scene.garbage)
     assert not scene.left()
+    scene.assert_nothing_else_gone()
+
+
+def test_a_folder_that_was_written_anew_is_a_mark_of_its_own(scene: Scene) -> None:
+    """Older clients may be told the mark's id, and write each day's list into one folder."""
+    write_old_mark(scene, [scene.garbage["orphan-0"]])
+    first = run_sweep(scene.context(), FOLDER, SweepRequest())
+    assert first.objects["deleted"] == 1
+    write_old_mark(scene, [scene.garbage["orphan-1"]])
+    second = run_sweep(scene.context(), FOLDER, SweepRequest())
+    assert second.objects["deleted"] == 1
+    assert second.mark_id != first.mark_id
+    assert scene.left() == set(scene.garbage) - {"orphan-0", "orphan-1"}
+    scene.assert_nothing_else_gone()
+
+
+def test_a_higher_minimum_age_holds_for_an_old_mark_too(scene: Scene) -> None:
+    """An older client's mark tells no ages, so the sweep's own say what is young."""
+    write_old_mark(scene, scene.garbage.values())
+    request = SweepRequest(min_age=timedelta(days=5))
+    record = run_sweep(scene.context(), FOLDER, request)
+    assert record.objects["deleted"] == 3
+    assert scene.left() == {"orphan-0", "orphan-1", "orphan-2"}
     scene.assert_nothing_else_gone()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 
 import pyarrow as pa
@@ -11,13 +12,18 @@ import pytest
 from lakesweep.collector.lakefs.between_runs import compaction
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.paths import events_folder
+from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.parts import PartWriter
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.run_files import RunId
+from lakesweep.engine.tasks import Scatter
 from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import Scene
 
-NOTE = "of {} objects that were already gone, {} had been deleted by earlier runs of lakesweep and {} by somebody else"
+NOTE = (
+    "of {} objects that were already gone, {} had been deleted by lakesweep and {} by somebody else"
+)
 
 
 def lose(scene: Scene, *names: str) -> None:
@@ -91,3 +97,24 @@ def test_what_the_servers_hard_delete_took_is_told_apart(scene: Scene) -> None:
     # What the scene's reset threw away may have gone with it.
     assert (ours, others) == (0, 1)
     assert server == gone - 1 >= 1
+
+
+def test_a_task_that_was_tried_twice_is_no_somebody_else(
+    make_scene: Callable[..., Scene],
+) -> None:
+    """A second attempt finds gone what the first one, lost with its executor, has deleted."""
+
+    class Twice(InProcessEngine):
+        """Runs every task that deletes a second time, and believes that one."""
+
+        def collect(self, scatter: Scatter) -> pa.Table:
+            if scatter.schema == DELETED_SCHEMA:
+                super().collect(scatter)
+            return super().collect(scatter)
+
+    scene = make_scene()
+    marked = scene.mark()
+    lose(scene, "orphan-0")
+    record = run_sweep(scene.context(engine=Twice()), marked.mark_id, SweepRequest())
+    assert record.objects["already_gone"] == len(scene.garbage)
+    assert NOTE.format(6, 5, 1) in record.notes

@@ -107,6 +107,20 @@ def test_other_content_under_the_same_address_is_neither_replaced_nor_deleted_pa
     assert address in outside.copies()
 
 
+def test_a_begun_sweep_with_copies_goes_on_with_copies_on_every_road(
+    scene: Scene, outside: Outside
+) -> None:
+    """`sweep`, and so a job with do_mark=false that is tried again, goes on as `runs resume` does."""
+    outside.container.store(f"backup/{scene.garbage['orphan-1']}", b"something else")
+    marked = scene.mark()
+    with pytest.raises(PartlySweptError):
+        run_sweep(scene.context(), marked.mark_id, outside.request)
+    with pytest.raises(ConfigError, match="--backup-to") as refused:
+        run_sweep(scene.context(), marked.mark_id, SweepRequest())
+    assert refused.value.kind == "no-backup-to"
+    assert scene.left() == {"orphan-1"}
+
+
 def test_backup_that_can_not_be_written_deletes_nothing(scene: Scene, tmp_path: Path) -> None:
     """No copy, no delete; nothing was deleted, so it is the store's refusal and not a half-done sweep."""
     (tmp_path / "a-file").write_text("in the way")

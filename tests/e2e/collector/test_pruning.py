@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.backup_restore import run_backup, run_listed, run_restore
 from lakesweep.collector.lakefs.between_runs import compaction
 from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.between_runs.pruning import prune_own_files
@@ -17,7 +17,8 @@ from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.paths import GC, RunFolder
 from lakesweep.collector.lakefs.request import Flow, What
-from lakesweep.collector.record import RunRecord, RunStatus
+from lakesweep.collector.phases import Phases
+from lakesweep.collector.record import BACKUP, RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.run_files import RunId
 from lakesweep.collector.target import Target
@@ -27,6 +28,7 @@ from lakesweep.formats.refs_dump import MANIFEST_KEY
 from lakesweep.formats.sstable import open_table
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteStatus, DeleteTerms
+from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import MeddlingBackend
 
@@ -157,6 +159,45 @@ def test_what_was_backed_up_can_be_restored_after_any_number_of_runs(
     assert set(scene.garbage.values()) <= scene.present_keys()
     run_restore(_context(scene), copied.mark_id, outside)
     assert orphan in scene.present_keys()
+
+
+def test_copies_of_a_sweep_that_ended_in_a_second_try_can_be_restored(
+    make_scene: MakeScene,
+) -> None:
+    """The try that ended it had nothing left to copy, but the one before had copied and deleted."""
+    scene = make_scene()
+    outside = Target(Location.parse(f"mem://{scene.name}-outside/x"), StorageOptions())
+    request = SweepRequest(backup_to=outside.namespace)
+    marked = run_mark(_context(scene), AGED)
+    wrap = type("Denying", (DenyingBackend,), {"denied": scene.garbage["expired-1"]}).wrap()
+    with pytest.raises(PartlySweptError):
+        run_sweep(scene.context(wrap=wrap), marked.mark_id, request)
+    scene.user.branch("back", scene.expired_commit)
+    resumed = run_resume(_context(scene), marked.run_id, request)
+    assert resumed.status is RunStatus.SWEPT
+    assert scene.left() == {"expired-1"}
+    _collect_often(scene)
+    run_restore(_context(scene), marked.mark_id, outside)
+    assert scene.left() == set(scene.garbage)
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/part-00000.parquet"])
+def test_what_a_job_backed_up_can_be_restored_after_any_number_of_runs(
+    make_scene: MakeScene, ending: str
+) -> None:
+    """A job without a server names the mark by its folder, or by the one file in it."""
+    scene = make_scene()
+    context = _context(scene)
+    outside = Target(Location.parse(f"mem://{scene.name}-outside/x"), StorageOptions())
+    marked = run_mark(context, AGED)
+    namespace = context.resources.target
+    lists = replace(namespace, namespace=Location.parse(marked.mark.rstrip("/") + ending))
+    engine = InProcessEngine()
+    run_listed(BACKUP, engine, Phases("job"), lists, namespace, outside)
+    scene.sweep(marked.mark_id)
+    _collect_often(scene)
+    run_restore(_context(scene), marked.mark_id, outside)
+    assert scene.left() == set(scene.garbage)
 
 
 def test_runs_older_than_ninety_days_go_though_they_are_few(make_scene: MakeScene) -> None:

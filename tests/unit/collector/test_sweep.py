@@ -30,7 +30,13 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter
-from lakesweep.errors import ConfigError, LakesweepError, PartlySweptError, UnsafeToSweepError
+from lakesweep.errors import (
+    ConfigError,
+    LakesweepError,
+    PartlySweptError,
+    UnexpectedError,
+    UnsafeToSweepError,
+)
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
@@ -229,6 +235,53 @@ def test_a_row_without_an_outcome_ends_the_sweep(folder: Folder) -> None:
         folder.sweep()
     assert stopped.value.kind == "not-conserved"
     assert folder.saved().status is RunStatus.PARTLY_SWEPT
+
+
+class BrokenOffEngine(InProcessEngine):
+    """Loses its driver's job before any task has run; the tasks are elsewhere, and still there."""
+
+    def __init__(self, process_tree: str, stop: BaseException) -> None:
+        super().__init__()
+        self._process_tree, self._stop = process_tree, stop
+        self.broken_off: list[Scatter] = []
+
+    @property
+    def process_tree(self) -> str:
+        return self._process_tree
+
+    def collect(self, scatter: Scatter) -> Any:
+        self.broken_off.append(scatter)
+        raise self._stop
+
+
+@pytest.mark.parametrize("stop", [UnexpectedError("an executor is lost"), KeyboardInterrupt()])
+def test_a_round_that_broke_off_leaves_its_lease_to_run_out(
+    folder: Folder, stop: BaseException
+) -> None:
+    """Its tasks on other machines may delete until their time is over, also what a restore would bring back."""
+    engine = BrokenOffEngine("", stop)
+    folder.resources = replace(folder.resources, engine=engine)
+    with pytest.raises((PartlySweptError, KeyboardInterrupt)):
+        folder.sweep()
+    restore = Lease(folder.store, "folder", "restore")
+    with pytest.raises(UnsafeToSweepError, match="until its lease runs out") as refused, restore:
+        pass
+    assert refused.value.kind == "lease-held"
+    (round_before,) = engine.broken_off
+    InProcessEngine().collect(round_before)
+    assert not folder.left(), "the tasks could delete all that time"
+
+
+def test_a_round_that_broke_off_frees_its_lease_where_its_tasks_are_watched(
+    folder: Folder,
+) -> None:
+    """Tasks of this machine carry a mark, by which whoever comes next finds them."""
+    engine = BrokenOffEngine("driver-only", UnexpectedError("broken"))
+    folder.resources = replace(folder.resources, engine=engine)
+    with pytest.raises(PartlySweptError):
+        folder.sweep()
+    with Lease(folder.store, "folder", "restore"):
+        pass
 
 
 def test_a_sweep_that_goes_on_and_is_refused_stays_partly_swept(folder: Folder) -> None:

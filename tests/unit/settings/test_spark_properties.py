@@ -160,6 +160,18 @@ def test_no_delete_warns_and_means_do_sweep_false() -> None:
     assert load({"lakefs.debug.gc.no_delete": "false"}).collect.do_sweep is True
 
 
+@pytest.mark.parametrize("word", ["1", "yes", "on", " True "])
+def test_no_delete_is_read_as_every_other_switch(word: str) -> None:
+    """Whoever writes `1` where do_sweep takes `0` means that nothing may be deleted."""
+    name = "lakefs.debug.gc.no_delete"
+    assert load({name: word}).collect.do_sweep is False
+    spelt_twice = {f"spark.hadoop.{name}": "no", name: word}
+    settings = load_settings(
+        {}, env={}, spark_properties=spelt_twice, home=Path("/nonexistent"), mask=SecretMask()
+    )
+    assert settings.collect.do_sweep is False
+
+
 @pytest.mark.parametrize("seconds", ["3600", "0", "-5", "", "86400"])
 def test_a_property_never_lowers_the_minimum_age(seconds: str) -> None:
     """It may raise it; what would lower it is left out with a warning."""
@@ -176,6 +188,7 @@ def test_a_property_never_lowers_the_minimum_age(seconds: str) -> None:
         ({"lakefs.gc.do_mark": "false"}, "no-mark-id"),
         ({"lakefs.gc.mark_id": "m"}, "mark-id-unclear"),
         ({"lakefs.gc.do_sweep": "perhaps"}, "config"),
+        ({"lakefs.debug.gc.no_delete": "ture"}, "config"),
         ({"lakefs.gc.do_sweep": "false", "lakefs.gc.mark_id": "../m"}, "config"),
     ],
 )

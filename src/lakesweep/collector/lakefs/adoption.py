@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from datetime import datetime
 
@@ -56,10 +57,17 @@ def own_mark(store: ObjectStore, folder: str) -> MarkId | None:
     return mark_id if mark_is_finished(store, mark_id) else None
 
 
-def adopted_id(folder: str) -> MarkId:
-    """The mark id under which a folder is taken over: always the same for one folder."""
+def adopted_id(store: ObjectStore, folder: str) -> MarkId:
+    """The mark id under which a folder is taken over: the same for as long as nobody writes its files anew."""
+    # An older client that is told its mark's id writes every mark into one folder.
+    written = [
+        (key, info.etag, str(info.last_modified))
+        for key, info in store.stat_many(mark_files(store, folder))
+        if info is not None
+    ]
+    content = json.dumps([folder, *written]).encode()
     name = re.sub(r"[^A-Za-z0-9_-]", "-", folder.rstrip("/").rsplit("/", 1)[-1])[:80]
-    return MarkId(f"adopted-{name}-{hashlib.sha256(folder.encode()).hexdigest()[:8]}")
+    return MarkId(f"adopted-{name}-{hashlib.sha256(content).hexdigest()[:8]}")
 
 
 def adopt_mark(
@@ -70,7 +78,7 @@ def adopt_mark(
     The share of the lake that such a mark would delete is not known, so one of more than 1,000 objects or 10 GiB has to
     be confirmed by its plan id.
     """
-    mark_id = adopted_id(folder)
+    mark_id = adopted_id(store, folder)
     run_id = RunId(mark_id)
     writer = PartWriter(store, RunFolder(run_id).verdicts, "adopted", MARK_SCHEMA)
     files = mark_files(store, folder)

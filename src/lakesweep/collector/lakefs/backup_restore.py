@@ -50,6 +50,7 @@ class CopyRun:
     mark: str
     mark_id: str = ""
     what: str = ""
+    is_namespace_typed: bool = False  # by a person, where no server was asked
 
 
 def run_backup(context: RunContext, mark: str, to: Target) -> RunRecord:
@@ -109,7 +110,9 @@ def run_listed(
                 f"There is no list of objects in {lists.namespace.uri}: it holds no Parquet file. Nothing was copied.",
                 kind="no-mark",
             )
-        run = CopyRun(name, outside, lists, parts, mark=lists.namespace.uri)
+        run = CopyRun(
+            name, outside, lists, parts, mark=lists.namespace.uri, is_namespace_typed=True
+        )
         resources = Resources(namespace, engine, phases, utc_now)
         return run_copy(resources, run, flow, assert_held=lease.assert_held)
 
@@ -214,16 +217,22 @@ class _Copying:
     def _finished(self, copied: Copied, parts: Sequence[Part]) -> RunRecord:
         missing = copied.tally(MISSING)
         # A backup of what is gone already has nothing to save; a restore of it has nothing to bring back.
-        failed = copied.failed + (missing if self._flow == RESTORE else Tally())
+        # But where nothing at all is found in a namespace that somebody typed, it may be the wrong one.
+        is_elsewhere = self._run.is_namespace_typed and missing.objects == copied.objects > 0
+        gone = Tally() if self._flow == RESTORE or is_elsewhere else missing
+        failed = copied.failed + missing - gone
         reason = copied.why_failed
         if self._flow == RESTORE and missing.objects:
             lost = f"missing in {self._run.outside.namespace.uri}: {copied.examples[MISSING]}"
             reason = "; ".join(filter(None, (reason, lost)))
+        elif is_elsewhere:
+            there = self._namespace.namespace.uri
+            reason = f"none of them is in {there}: is that their storage namespace?"
         counted = {
             "garbage": tally_of(parts),
             "copied": copied.tally(COPIED),
             "already_there": copied.tally(ALREADY_THERE),
-            "already_gone": missing if self._flow == BACKUP else Tally(),
+            "already_gone": gone,
             "failed": failed,
         }
         done = RunStatus.BACKED_UP if self._flow == BACKUP else RunStatus.RESTORED

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 
 from lakesweep.collector import guards
 from lakesweep.collector.lakefs.adoption import adopt_mark, adopted_id, folder_of, is_path, own_mark
@@ -16,7 +17,7 @@ from lakesweep.collector.lakefs.mark import fix_cutoff, mark, refuse_blind_listi
 from lakesweep.collector.lakefs.marks import load_plan, mark_is_finished, refuse_failed
 from lakesweep.collector.lakefs.paths import OWN, parse_mark_id
 from lakesweep.collector.lakefs.request import MarkRequest, What
-from lakesweep.collector.lakefs.sweep import load_record, sweep
+from lakesweep.collector.lakefs.sweep import load_record, refuse_without_copies, sweep
 from lakesweep.collector.lease import Lease, NoLease
 from lakesweep.collector.plan import Plan
 from lakesweep.collector.record import BACKUP, RESTORE, RunRecord, RunStatus
@@ -45,23 +46,30 @@ def run_gc(context: RunContext, marking: MarkRequest, sweeping: SweepRequest) ->
 def run_sweep(context: RunContext, mark: str, request: SweepRequest) -> RunRecord:
     """Sweep what an earlier mark planned, re-verified. `mark` is its id, or the path of an older client's mark."""
     with leased_run(context, "sweep") as lease:
-        plan = find_plan(context, mark, lease)
+        plan = find_plan(context, mark, lease, request.min_age)
         return sweep(context, plan, load_record(context.store, plan), request, lease)
 
 
-def find_plan(context: RunContext, mark: str, lease: Lease) -> Plan:
-    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named."""
+def find_plan(
+    context: RunContext, mark: str, lease: Lease, min_age: timedelta | None = None
+) -> Plan:
+    """The plan of a mark, by id or by path; an older client's mark is taken over the first time it is named.
+
+    What an older client's mark may name gets the usual minimum age, or `min_age` where that is higher.
+    """
     store, name = context.store, context.name
     if not is_path(mark):
         return load_plan(store, name, parse_mark_id(mark))
     folder = folder_of(context.resources.target, name, mark)
-    own = own_mark(store, folder)
-    if own is None and not mark_is_finished(store, adopted_id(folder)):
+    mark_id = own_mark(store, folder) or adopted_id(store, folder)
+    if not mark_is_finished(store, mark_id):
         # Its rows need not be committed, so the server must tell of all that is staged.
         refuse_blind_listing(context.repository, What.ALL)
         cutoff = fix_cutoff(context, MarkRequest(), lease)
+        if min_age is not None and min_age > cutoff.min_age:
+            cutoff = replace(cutoff, min_age=min_age)
         return adopt_mark(store, name, folder, cutoff, context.resources.clock())
-    return load_plan(store, name, own or adopted_id(folder))
+    return load_plan(store, name, mark_id)
 
 
 def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRecord:
@@ -77,12 +85,7 @@ def run_resume(context: RunContext, run_id: str, request: SweepRequest) -> RunRe
         refuse_failed(record)
         if record.status is RunStatus.SWEPT:
             return record.noted("this run was swept to its end: nothing was left to do")
-        if record.backup_to and request.backup_to is None:
-            raise ConfigError(
-                f"The sweep of run {run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
-                f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
-                kind="no-backup-to",
-            )
+        refuse_without_copies(record, request)
         plan = load_plan(context.store, context.name, parse_mark_id(record.mark_id))
         # The plan was confirmed when its sweep began; going on with it asks nothing new.
         confirm = guards.confirmation_of(plan.id, None, record) or request.confirm

@@ -46,7 +46,7 @@ def said_of_gone(
             server = min(gone - ours, len(deleted_by_server(rest)))
         except CatalogError as error:
             logger.info("the server does not tell what it has deleted: %s", error)
-    parts = [f"{ours} had been deleted by earlier runs of lakesweep"]
+    parts = [f"{ours} had been deleted by lakesweep"]
     parts += [f"{server} by the server's own hard delete"] if server else []
     parts.append(f"{gone - ours - server} by somebody else")
     said = f"{', '.join(parts[:-1])} and {parts[-1]}"
@@ -61,7 +61,7 @@ def _missing(store: ObjectStore, run_id: RunId) -> pa.StringArray:
 
 
 def _are_deleted_by_us(store: ObjectStore, run_id: RunId, missing: Hashes) -> Mask:
-    """Which of these were deleted by another run of ours, and not restored."""
+    """Which of these were deleted by a run of ours, and not restored."""
     own = {event.key for event in event_files(store, run_id) if event.kind == GONE}
     is_ours = np.zeros(len(missing), dtype=bool)
     for event in sorted(event_files(store), key=lambda event: event.order):
@@ -69,6 +69,9 @@ def _are_deleted_by_us(store: ObjectStore, run_id: RunId, missing: Hashes) -> Ma
             wanted = {DELETED} if event.kind == GONE else {None}
             named = hash_addresses(_addresses(store, event.key, wanted))
             is_ours[np.isin(missing, named)] = event.kind == GONE
+    for key in own:
+        # By another attempt of the task that found them gone.
+        is_ours[np.isin(missing, hash_addresses(_addresses(store, key, {DELETED})))] = True
     return is_ours
 
 

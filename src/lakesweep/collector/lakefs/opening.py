@@ -107,6 +107,9 @@ def sweep_request(settings: Settings, repository: str) -> SweepRequest:
         allow_lower_min_age=collect.unsafe_min_age is not None,
         dry_run=collect.dry_run,
         backup_to=to,
+        keep_refs=collect.keep_refs,
+        keep_tags=collect.keep_tags,
+        min_age=collect.min_age,
         backup_storage=settings.storage if to is not None else None,
     )
 

@@ -18,6 +18,7 @@ from lakesweep.collector.lakefs.deletion import ObjectDeletion
 from lakesweep.collector.lakefs.earlier_deletes import said_of_gone
 from lakesweep.collector.lakefs.explain.deletions import deletions_by_server
 from lakesweep.collector.lakefs.fence import RevivalFence
+from lakesweep.collector.lakefs.live import Roots
 from lakesweep.collector.lakefs.marks import is_untouched, mark_files, refuse_failed
 from lakesweep.collector.lakefs.paths import RunFolder, events_folder, mark_folder
 from lakesweep.collector.lakefs.repository import LakeFSRepository
@@ -31,6 +32,7 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep import Sweep
 from lakesweep.collector.sweep_progress import SweepProgress
+from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, LakesweepError, ObjectNotFoundError
 from lakesweep.storage import ObjectStore
@@ -57,12 +59,15 @@ def sweep(
     """Delete what the plan names and is garbage still. Returns the record; raises when the sweep is not complete."""
     if record.status is RunStatus.SWEPT:
         return record.noted(f"mark {plan.mark_id} was swept already: nothing was done")
+    if record.status is RunStatus.PARTLY_SWEPT:
+        refuse_without_copies(record, request)
     repository, resources = context.repository, context.resources
     untouched = is_untouched(resources.store, plan)
     # A mark that somebody added to is swept though its plan is empty: each row is judged again.
     if not plan.garbage.objects and untouched:
         carry_on(resources.store, plan.run_id, ())
         return record.noted("dry run: nothing would be deleted") if request.dry_run else record
+    _refuse_younger_mark(plan, request, lease.store_time or resources.clock())
     swept = SweptRepository(repository, resources, plan, request, is_plan_untouched=untouched)
     return Sweep(swept, resources, plan, record, request, lease).run()
 
@@ -85,6 +90,9 @@ class SweptRepository:
     ) -> None:
         self._repository, self._resources = repository, resources
         self._plan = plan
+        # Settings that keep more may be newer than the mark.
+        keep_refs = tuple(dict.fromkeys((*plan.keep_refs, *request.keep_refs)))
+        self._roots = Roots(keep_refs, plan.keep_tags or request.keep_tags)
         self._marks = _mark_files(resources.store, plan)
         self.clock_readings = repository.clock_readings
         self._verified: Reverified | None = None
@@ -118,6 +126,7 @@ class SweptRepository:
                 self._resources,
                 self._plan,
                 self._marks,
+                self._roots,
                 trust_dates=self.is_plan_untouched,
                 before=round_before,
             )
@@ -170,6 +179,26 @@ class SweptRepository:
             record = record.noted(said_of_gone(store, run_id, gone, by_server))
         carry_on(store, run_id, [*progress.kept.parts, *progress.parts_not_backed_up])
         return record
+
+
+def refuse_without_copies(record: RunRecord, request: SweepRequest) -> None:
+    """Refuse to go on without copies with a sweep that copies before it deletes."""
+    if record.backup_to and request.backup_to is None:
+        raise ConfigError(
+            f"The sweep of run {record.run_id} copies to {record.backup_to} before it deletes. Nothing was touched. Give "
+            f"--backup-to {record.backup_to} again, so that nothing goes without its copy.",
+            kind="no-backup-to",
+        )
+
+
+def _refuse_younger_mark(plan: Plan, request: SweepRequest, store_time: datetime) -> None:
+    """Refuse a mark that may name objects younger than the sweep may delete."""
+    if request.min_age is not None and plan.cutoff > store_time - request.min_age:
+        raise ConfigError(
+            f"The mark {plan.mark_id} may name what was written until {format_time(plan.cutoff)}, and that is younger than "
+            f"the minimum age of {format_duration(request.min_age)} (--min-age). Nothing was deleted. Mark again.",
+            kind="mark-too-young",
+        )
 
 
 def _mark_files(store: ObjectStore, plan: Plan) -> list[str]:

@@ -56,11 +56,12 @@ def verify_plan(
     resources: Resources,
     plan: Plan,
     marks: Sequence[str],
+    roots: Roots,
     *,
     trust_dates: bool,
     before: Reverified | None = None,
 ) -> Reverified:
-    """Judge the plan's rows again, in rule 4's order, with the roots that its mark was given.
+    """Judge the plan's rows again, in rule 4's order, with these roots: those that its mark was given, or more.
 
     The first round judges the mark's files by all that is live. A later one judges what `before`, the round before it,
     has authorised: no range that was live then holds any of it, so only ranges that are new among the live ones can.
@@ -76,7 +77,6 @@ def verify_plan(
         step.said = (
             f"{human_count(step.items, 'objects')} known to be live, to check the result with"
         )
-    roots = Roots(plan.keep_refs, plan.keep_tags)
     live = read_live(repository, resources, roots, clock(), read_before)
     refuse_unread_heads(repository, heads, live)
     new = live.since(read_before) if read_before is not None else live

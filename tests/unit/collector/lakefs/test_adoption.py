@@ -69,7 +69,7 @@ def test_only_addresses_are_believed(context: RunContext) -> None:
     write(context, f"{FOLDER}part-1.snappy.parquet", address=["data/a/c"])
     context.store.write(f"{FOLDER}_SUCCESS", b"")
     plan = adopt_mark(context.store, "repo", FOLDER, CUTOFF, context.resources.clock())
-    assert plan.mark_id == adopted_id(FOLDER)
+    assert plan.mark_id == adopted_id(context.store, FOLDER)
     assert plan.cutoff == CUTOFF.at
     assert plan.garbage.objects == 2
     assert plan.blast_radius.share == 100.0, (
@@ -105,8 +105,8 @@ def test_a_file_without_addresses_is_refused(context: RunContext) -> None:
 
 
 @pytest.mark.parametrize("name", ["run_id=abc", "run_id=" + "x" * 300, "run id=ä/ö"])
-def test_an_adopted_id_is_a_mark_id(name: str) -> None:
+def test_an_adopted_id_is_a_mark_id(context: RunContext, name: str) -> None:
     """Whatever the folder is called; two folders never share one."""
-    adopted = adopted_id(f"_lakefs/retention/gc/addresses/{name}/")
+    adopted = adopted_id(context.store, f"_lakefs/retention/gc/addresses/{name}/")
     assert parse_mark_id(adopted) == adopted
-    assert adopted != adopted_id(f"_lakefs/retention/gc/addresses/{name}-/")
+    assert adopted != adopted_id(context.store, f"_lakefs/retention/gc/addresses/{name}-/")

@@ -84,6 +84,25 @@ def test_a_backup_copies_what_is_there(place: Place) -> None:
     assert place.has(place.outside, 1, 2, 3) == [True, True, False]
 
 
+def test_a_backup_that_finds_none_of_its_objects_fails(place: Place) -> None:
+    """The namespace was typed by hand, and in another one nothing of the list is there: no copy is no backup."""
+    with pytest.raises(StorageError, match="none of them is in") as error:
+        place.run(BACKUP)
+    assert error.value.kind == "copies-failed"
+    (record,) = list_runs(place.namespace.open())
+    assert isinstance(record, RunRecord)
+    assert record.status is RunStatus.FAILED
+    assert place.namespace.namespace.uri in record.reason
+    assert record.objects["failed"] == 3
+
+
+def test_a_backup_of_an_empty_list_has_nothing_to_find() -> None:
+    """A mark without garbage is a mark."""
+    place = Place()
+    place.mark()
+    assert place.run(BACKUP).status is RunStatus.BACKED_UP
+
+
 def test_given_again_it_copies_only_what_is_missing(place: Place) -> None:
     """That is how a stopped backup goes on."""
     place.put(place.namespace, 1, 2, 3)

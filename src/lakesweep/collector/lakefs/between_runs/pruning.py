@@ -102,7 +102,8 @@ def _surplus_runs(
 ) -> tuple[str, ...]:
     """Runs that are not among the newest, or too old, and that nothing refers to; the newest is always kept."""
     last = load_last_run(store)
-    backed_up = {record.mark_id for record in records if record.flow == BACKUP}
+    # A job without a server names the mark by its folder.
+    backed_up = {_mark_folder(record) for record in records if record.flow == BACKUP}
     oldest = now - timedelta(days=KEEP_DAYS)
     surplus = []
     for number, record in enumerate(records):
@@ -112,16 +113,22 @@ def _surplus_runs(
             record.status is RunStatus.PARTLY_SWEPT
             or (isinstance(last, SavedRun) and record.run_id == last.run_id)
             or _has_backup(record)
-            or (record.mark_id in backed_up)
+            or (_mark_folder(record) in backed_up)
         )
         if not is_new and not is_needed:
             surplus.append(record.run_id)
     return tuple(surplus)
 
 
+def _mark_folder(record: RunRecord) -> str:
+    """The URI of the mark's folder, in one spelling."""
+    return record.mark.rstrip("/")
+
+
 def _has_backup(record: RunRecord) -> bool:
     """Whether a sweep copied what it deleted: a restore then needs the mark."""
-    return any(phase.name == BACKUP for phase in record.phases)
+    # Records of older versions tell it by their phases alone, which are those of the last try.
+    return record.has_copies or any(phase.name == BACKUP for phase in record.phases)
 
 
 def _is_finished(record: RunRecord) -> bool:
