@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from lakesweep.formats.hashing import xxh64
 from lakesweep.formats.jit import jitted
-from lakesweep.formats.octets import Bytes, copy_bytes, read_varint
+from lakesweep.formats.octets import Bytes, byte_at, copy_bytes, read_varint, word_at
 from lakesweep.formats.sstable import faults
 from lakesweep.formats.sstable.blocks import unpack_block, walk_block
 
@@ -40,6 +40,12 @@ _LONGEST_PART = 640 << 16  # lakeFS's limit for a record's identity and data
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # years 1 to 9999
 _LEN = 2
 _MD5_DIGITS = 32
+_PERCENT, _DOT, _SLASH = ord("%"), ord("."), ord("/")
+_USUAL_SIZE = 46
+_DATA = np.uint64(int.from_bytes(b"data/", "little"))
+_FIRST_FIVE = np.uint64((1 << 40) - 1)
+_ZEROS, _HIGH_BITS = np.uint64(0x3030303030303030), np.uint64(0x8080808080808080)
+_NONE = np.uint64(0)
 
 
 @jitted
@@ -55,37 +61,38 @@ def scan_hashes(
     sizes: Ints,
     full_ends: Ints,
     full: Bytes,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int, int, int]:
     """Hash relative addresses, each with its size, and collect full ones as they are.
 
-    Returns (number of records or a fault, number of full addresses, number of names at the root, index of the block,
-    byte in it).
+    Returns (number of records or a fault, number of full addresses, number of names at the root, number of relative
+    addresses that a server may read in several ways, index of the block, byte in it).
     """
     relative_count = 0
     root_count = 0
+    several_count = 0
     full_count = 0
     full_size = 0
     last_key_size = -1
     for number in range(offsets.size):
         size = unpack_block(data, offsets[number], lengths[number], block)
         if size < 0:
-            return size, 0, 0, number, -1
+            return size, 0, 0, 0, number, -1
         found, last_key_size, _, where = walk_block(
             block, size, last_key, last_key_size, False, block, 0, walk[0], walk[1], walk[2]
         )
         if found < 0:
-            return found, 0, 0, number, where
+            return found, 0, 0, 0, number, where
         if found > hashes.size - relative_count - full_count:
-            return _TOO_MANY, 0, 0, number, -1
+            return _TOO_MANY, 0, 0, 0, number, -1
         for i in range(found):
             status = read_value(block, walk[1, i], walk[2, i], found_in_entry)
             if status < 0:
-                return status, 0, 0, number, walk[1, i]
+                return status, 0, 0, 0, number, walk[1, i]
             start = found_in_entry[ADDRESS_START]
             length = found_in_entry[ADDRESS_SIZE]
             if _is_full(block, start, length, found_in_entry[ADDRESS_TYPE]):
                 if full_size + length > full.size:
-                    return _TOO_MANY, 0, 0, number, start
+                    return _TOO_MANY, 0, 0, 0, number, start
                 copy_bytes(block, start, length, full, full_size)
                 full_size += length
                 full_ends[full_count] = full_size
@@ -95,7 +102,8 @@ def scan_hashes(
                 sizes[relative_count] = found_in_entry[SIZE]
                 relative_count += 1
                 root_count += _is_root_name(block, start, length)
-    return relative_count + full_count, full_count, root_count, -1, -1
+                several_count += _has_several_readings(block, start, length)
+    return relative_count + full_count, full_count, root_count, several_count, -1, -1
 
 
 @jitted
@@ -321,6 +329,38 @@ def _is_root_name(block: Bytes, start: int, length: int) -> bool:
         if not (48 <= byte <= 57 or 97 <= byte <= 102):
             return False
     return True
+
+
+@jitted
+def _has_several_readings(block: Bytes, start: int, length: int) -> bool:
+    """Whether a server may decode or fold a relative address on its way to the store."""
+    if length == _USUAL_SIZE and _is_usual(block, start):
+        return False
+    before = _SLASH
+    for i in range(length):
+        byte = byte_at(block, start + i)
+        if byte == _PERCENT or (before == _SLASH and byte in (_SLASH, _DOT)):
+            return True
+        before = byte
+    return before == _SLASH
+
+
+@jitted
+def _is_usual(block: Bytes, start: int) -> bool:
+    """Whether 46 bytes are `data/`, 20 of letters and digits, a slash and 20 more: eight at a time, as nearly all are."""
+    if word_at(block, start) & _FIRST_FIVE != _DATA or byte_at(block, start + 25) != _SLASH:
+        return False
+    low = _below_zero(block, start + 5) | _below_zero(block, start + 13)
+    low |= _below_zero(block, start + 17) | _below_zero(block, start + 26)
+    low |= _below_zero(block, start + 34) | _below_zero(block, start + 38)
+    return bool(low == _NONE)
+
+
+@jitted
+def _below_zero(block: Bytes, pos: int) -> np.uint64:
+    """Other than 0 where one of eight bytes sorts before the digit 0, as slashes, dots and percent signs do."""
+    word = word_at(block, pos)
+    return (word - _ZEROS) & ~word & _HIGH_BITS
 
 
 @jitted

@@ -44,7 +44,7 @@ class RangeHashes:
     """What a range refers to: hashes and sizes of its relative addresses, and its full addresses as they stand.
 
     `count` = number of hashes + number of full addresses = number of records. `root_names` of the relative addresses
-    are names at the root of the namespace.
+    are names at the root of the namespace, and `several_readings` may be read in more ways than one by a server.
     """
 
     count: int
@@ -52,6 +52,7 @@ class RangeHashes:
     sizes: npt.NDArray[np.int64]
     full_addresses: list[str]
     root_names: int
+    several_readings: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
     full_ends = np.empty(capacity, np.int64)
     full = np.empty(scratch.total_size, np.uint8)
     with np.errstate(over="ignore"):
-        count, full_count, root_names, number, within = scan_hashes(
+        count, full_count, root_names, several_readings, number, within = scan_hashes(
             table.data,
             table.block_offsets,
             table.block_lengths,
@@ -111,6 +112,7 @@ def read_range_hashes(data: bytes, *, expected_count: int | None) -> RangeHashes
         sizes[: count - full_count],
         _decode_addresses(full, full_ends[:full_count]),
         root_names,
+        several_readings,
     )
 
 

@@ -14,7 +14,7 @@ from lakesweep.errors import ConfigError, UnsafeToSweepError
 __all__ = ["NORMALISER_VERSION", "AddressNormaliser", "may_overlap"]
 
 # Part of the key of whatever is cached from normalised addresses: raise it when an address may come out differently.
-NORMALISER_VERSION = 1
+NORMALISER_VERSION = 2
 
 _KIND_OF_SCHEME: dict[str, StoreKind] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
@@ -73,7 +73,10 @@ class AddressNormaliser:
         if scheme is None:
             # Relative, whatever its entry calls it. A server's uncommitted list cuts the namespace off full
             # addresses, so the rest may still be one that the store reads as another key.
-            return tuple(dict.fromkeys(_path_spellings(address)))
+            # Where the namespace is a whole bucket, a slash in front is dropped.
+            spellings = _path_spellings(address)
+            found = dict.fromkeys([*spellings, *(spelling.lstrip("/") for spelling in spellings)])
+            return tuple(spelling for spelling in found if spelling)
         if _KIND_OF_SCHEME.get(scheme[1].lower()) != self.namespace.kind:
             return ()
         if self.namespace.kind in ("s3", "gs"):

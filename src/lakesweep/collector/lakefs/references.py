@@ -31,8 +31,9 @@ from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.damage import named_damage
+from lakesweep.formats.entries import AddressType
 from lakesweep.formats.hashing import hash_addresses
-from lakesweep.formats.ranges import read_range_hashes
+from lakesweep.formats.ranges import read_range_addresses, read_range_hashes
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.storage import ObjectStore
 
@@ -40,7 +41,7 @@ from lakesweep.storage import ObjectStore
 HASHES_PER_PACK = 4_000_000
 
 # What a server may decode or fold on its way to the store.
-_SEVERAL_READINGS = r"%|//|/\.|^\.|:"
+_SEVERAL_READINGS = r"%|//|/\.|^[./]|/$|:"
 
 # Names at the root of the namespace that a server gave: where there are any, such names may be candidates.
 COUNTS_SCHEMA = counts_schema(pa.field("root_names", pa.int64(), nullable=False))
@@ -244,10 +245,12 @@ def _staged_hashes(rows: pa.Table, normaliser: AddressNormaliser) -> tuple[int, 
 def hash_range(
     range_id: RangeId, data: bytes, count: int | None, normaliser: AddressNormaliser
 ) -> HashedRange:
-    """The hashes of a range's addresses; a full address counts as every object of the namespace it may mean."""
+    """The hashes of a range's addresses; each counts as every object of the namespace it may mean."""
     read = read_range_hashes(data, expected_count=count)
     readings = [normaliser.readings(full) for full in read.full_addresses]
     inside = [address for some in readings for address in some]
+    if read.several_readings:
+        inside += _other_readings(data, normaliser)
     hashes, magnitudes = read.hashes, magnitudes_of(read.sizes)
     if inside:
         hashes = np.concatenate((hashes, hash_addresses(pa.array(inside, pa.string()))))
@@ -257,6 +260,15 @@ def hash_range(
     # Sizes of full addresses are not among those that were read, which their number tells.
     sizes = size_bits(read.sizes)
     return HashedRange(range_id, read.count, hashes, magnitudes, read.root_names, outside, sizes)
+
+
+def _other_readings(data: bytes, normaliser: AddressNormaliser) -> list[str]:
+    """What relative addresses may mean beside themselves. A few were staged in another spelling; most ranges have none."""
+    rows = read_range_addresses(data, expected_count=None)
+    is_full = pc.equal(rows.column("address_type"), int(AddressType.FULL))
+    relative = rows.column("address").filter(pc.invert(is_full))
+    unusual = relative.filter(pc.match_substring_regex(relative, _SEVERAL_READINGS)).to_pylist()
+    return [other for name in unusual for other in normaliser.readings(name) if other != name]
 
 
 def _read_or_refuse(store: ObjectStore, key: str) -> bytes:
