@@ -353,7 +353,7 @@ def _is_usual(block: Bytes, start: int) -> bool:
     low = _below_zero(block, start + 5) | _below_zero(block, start + 13)
     low |= _below_zero(block, start + 17) | _below_zero(block, start + 26)
     low |= _below_zero(block, start + 34) | _below_zero(block, start + 38)
-    return low == _NONE
+    return bool(low == _NONE)
 
 
 @jitted
