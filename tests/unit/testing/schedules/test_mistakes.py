@@ -57,7 +57,6 @@ def deletes_have_no_end(patched: pytest.MonkeyPatch) -> None:
     [
         ("rename-collect", copies_are_not_tracked, "loss"),
         ("copy-collect", copies_are_not_tracked, "loss"),
-        ("describe-collect", copies_are_not_tracked, "loss"),
         ("commit-prepare", commits_are_read_before_staged, "loss"),
         ("link-collect", pending_uploads_are_not_read, "loss"),
         ("upload-rotate-slice", age_is_not_looked_at, "young"),
