@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.lakefs import sweep as lakefs_sweep
 from lakesweep.collector.lakefs.collect import run_sweep
+from lakesweep.collector.lakefs.live import Roots
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.lakefs.request import What
 from lakesweep.collector.lakefs.verification import Reverified, verify_plan
@@ -191,12 +192,15 @@ def test_a_later_round_says_what_judging_all_anew_says(
         resources: Resources,
         plan: Plan,
         marks: Sequence[str],
+        roots: Roots,
         *,
         trust_dates: bool,
         before: Reverified | None = None,
     ) -> Reverified:
         nonlocal later_rounds
-        look = partial(verify_plan, repository, resources, plan, trust_dates=trust_dates)
+        look = partial(
+            verify_plan, repository, resources, plan, roots=roots, trust_dates=trust_dates
+        )
         found = look(marks, before=before)
         if before is not None:
             later_rounds += 1
