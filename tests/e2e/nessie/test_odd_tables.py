@@ -31,6 +31,16 @@ def _without_first_piece(stores: TableStores, pieces: Iterator[Any]) -> Iterator
     return _find_tables_in(stores, islice(pieces, 1, None))
 
 
+def _two_orphans(scene: NessieScene) -> tuple[str, str]:
+    """Two old files below a table that no table has yet: in its own folder for data, and in one beside it."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    orphan = orders.iceberg.write_orphan("x.parquet")
+    theirs = scene.uri("orders/theirs/part-0.parquet")
+    scene.write(theirs, b"nobody's yet")
+    return orphan, theirs
+
+
 class TestSnapshots:
     @pytest.mark.parametrize("snapshot_id", [0, 404])
     def test_a_table_whose_content_names_an_unlisted_snapshot_keeps_all_that_its_metadata_lists(
@@ -201,11 +211,7 @@ class TestTablesOfOthers:
         self, scene: NessieScene, metadata: str
     ) -> None:
         """A folder of old files became a table after they were recorded (`CONVERT TO DELTA`)."""
-        orders = scene.table("orders")
-        orders.append("a.parquet")
-        orphan = orders.iceberg.write_orphan("x.parquet")
-        theirs = scene.uri("orders/theirs/part-0.parquet")
-        scene.write(theirs, b"nobody's yet")
+        orphan, theirs = _two_orphans(scene)
         marked = scene.mark()
         scene.defer(marked)
         assert scene.deferred(marked) == {orphan, theirs}
@@ -222,11 +228,7 @@ class TestTablesOfOthers:
         self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Between an expiry that was killed and the one that goes on."""
-        orders = scene.table("orders")
-        orders.append("a.parquet")
-        orphan = orders.iceberg.write_orphan("x.parquet")
-        theirs = scene.uri("orders/theirs/part-0.parquet")
-        scene.write(theirs, b"nobody's yet")
+        orphan, theirs = _two_orphans(scene)
         marked = scene.mark()
 
         def die(*args: object) -> object:
