@@ -48,6 +48,8 @@ class SparkEngine:
         self._on_tasks = on_tasks
         self._settings = {name: spark.conf.get(name, "") or "" for name in SETTINGS}
         self._has_retries = _tries_again(spark)
+        # Asked now: after a failure there may be no JVM left to answer, and a lease depends on it.
+        self._runs_here = _runs_here(spark)
 
     @property
     def slots(self) -> int:
@@ -57,7 +59,7 @@ class SparkEngine:
     @property
     def process_tree(self) -> str:
         """The mark of this machine's JVM and workers; empty where tasks run elsewhere."""
-        return own_process_tree() if _runs_here(self._spark) else ""
+        return own_process_tree() if self._runs_here else ""
 
     @property
     def seconds_here(self) -> float:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from lakesweep.collector.lakefs import earlier_deletes
 from lakesweep.collector.lakefs.between_runs import compaction
 from lakesweep.collector.lakefs.collect import run_sweep
 from lakesweep.collector.lakefs.paths import events_folder
@@ -118,3 +119,14 @@ def test_a_task_that_was_tried_twice_is_no_somebody_else(
     record = run_sweep(scene.context(engine=Twice()), marked.mark_id, SweepRequest())
     assert record.objects["already_gone"] == len(scene.garbage)
     assert NOTE.format(6, 5, 1) in record.notes
+
+
+def test_what_the_server_does_not_tell_is_laid_on_nobody(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it can't be asked, or about too many, the record leaves open whether the server deleted them itself."""
+    marked = scene.mark()
+    lose(scene, "orphan-0", "expired-1")
+    monkeypatch.setattr(earlier_deletes, "_MOST_ASKED", 1)
+    told = NOTE.format(2, 0, 2) + " or the server itself"
+    assert told in notes_of_sweep(scene, marked.mark_id)

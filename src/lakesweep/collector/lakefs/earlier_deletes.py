@@ -1,4 +1,4 @@
-"""Of the objects that a sweep found gone already: which of them earlier runs of ours, or the server itself, have deleted."""
+"""Of the objects that a sweep found gone already: which of them our runs, or the server itself, have deleted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def said_of_gone(
     gone: int,
     deleted_by_server: Callable[[Sequence[str]], Collection[str]],
 ) -> str:
-    """Who deleted the objects that this run found gone: earlier runs of ours, the server by itself, or somebody else.
+    """Who deleted the objects that this run found gone: runs of ours, the server by itself, or somebody else.
 
     `deleted_by_server` tells which of these addresses the server has deleted; it only words a note, so it may fail.
     """
@@ -40,7 +40,7 @@ def said_of_gone(
     is_ours = _are_deleted_by_us(store, run_id, hash_addresses(missing))
     ours = min(gone, int(is_ours.sum()))
     rest = missing.filter(pa.array(~is_ours)).to_pylist()
-    server = 0
+    server: int | None = None  # nobody has said
     if len(rest) <= _MOST_ASKED:
         try:
             server = min(gone - ours, len(deleted_by_server(rest)))
@@ -48,7 +48,8 @@ def said_of_gone(
             logger.info("the server does not tell what it has deleted: %s", error)
     parts = [f"{ours} had been deleted by lakesweep"]
     parts += [f"{server} by the server's own hard delete"] if server else []
-    parts.append(f"{gone - ours - server} by somebody else")
+    others = "somebody else" if server is not None else "somebody else or the server itself"
+    parts.append(f"{gone - ours - (server or 0)} by {others}")
     said = f"{', '.join(parts[:-1])} and {parts[-1]}"
     return f"of {gone} objects that were already gone, {said}"
 
