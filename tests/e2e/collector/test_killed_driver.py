@@ -63,7 +63,7 @@ def test_sweep_killed_after_any_change_is_resumed_and_adds_up(
     assert whole.changes > 2 * EACH
     assert lake.left() == 0
     # `make safety` kills it after every change; here after some, and with a backup there are many more of them.
-    for die_after in range(1, whole.changes, 6 if with_backup else 3):
+    for die_after in range(1, whole.changes, 10 if with_backup else 5):
         lake.rewind()
         killed = lake.collector.run(order, die_after=die_after)
         assert killed.was_killed
@@ -96,7 +96,7 @@ def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(
     lake.rewind()
     whole = lake.collector.run(lake.order("gc"))
     assert whole.status == 0
-    for die_after in range(1, whole.changes, 12):
+    for die_after in range(1, whole.changes, 20):
         lake.rewind()
         assert lake.collector.run(lake.order("gc"), die_after=die_after).was_killed
         lake.assert_live()

@@ -113,13 +113,13 @@ def test_6_5_3_location_that_does_not_exist_is_no_empty_list(scene: Scene) -> No
 def test_6_5_5_what_moves_while_a_run_reads_is_kept(make_scene: MakeScene) -> None:
     """The original lists lazily, again and again. Here whatever moves, moves towards what is read later.
 
-    Before every third request of a collection in turn: what is staged is committed, what is pending is linked, what is
+    Before every fifth request of a collection in turn: what is staged is committed, what is pending is linked, what is
     staged is renamed, and something new is written. All of it reads afterwards.
     """
     scene = make_scene()
     user = scene.user
     # Every moment of a mark alone and of a sweep alone is tried in test_mark_alone.py and test_sweep_alone.py.
-    for moment in count(step=3):
+    for moment in count(step=5):
         scene.put_back(scene.garbage.values())
         user.upload("main", f"to-commit-{moment}")
         user.upload("dev", f"to-rename-{moment}")

@@ -10,7 +10,7 @@ from statistics import fmean
 import pytest
 
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_listed, run_restore
-from lakesweep.collector.lakefs.between_runs import compaction
+from lakesweep.collector.lakefs.between_runs import compaction, saved
 from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.between_runs.pruning import prune_own_files
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
@@ -34,8 +34,9 @@ from lakesweep_testing.trouble import MeddlingBackend
 
 MakeScene = Callable[..., Scene]
 DAY = timedelta(days=1)
-# The cache of ranges and clean runs come in cycles of about ten runs: the first one fills up, then two and two more.
-SETTLED, RUNS = 10, 50
+# Clean runs and the cache of ranges come in cycles: the first one fills up, then two and two more are compared.
+CYCLE = 5
+SETTLED, RUNS = CYCLE, 5 * CYCLE
 KEPT = 5
 
 
@@ -59,12 +60,12 @@ def _ours(scene: Scene) -> set[str]:
     return {key for key in scene.present_keys() if key.startswith("_lakefs/")}
 
 
-@pytest.mark.timeout(600)  # fifty runs
-def test_after_fifty_runs_there_are_no_more_files_than_after_thirty(
+def test_after_five_cycles_there_are_no_more_files_than_after_three(
     make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every run makes garbage, commits and a dump of its own, and leaves as much as it removes."""
-    monkeypatch.setattr(compaction, "MOST_SMALL_FILES", 8)
+    monkeypatch.setattr(compaction, "MOST_SMALL_FILES", 4)
+    monkeypatch.setattr(saved, "CLEAN_EVERY", CYCLE)
     scene = make_scene(each=1)
     files: list[int] = []
     for number in range(RUNS):

@@ -82,7 +82,8 @@ def test_server_in_trouble_at_any_call_loses_nothing(
     scene: Scene, routes: list[str], trouble: str
 ) -> None:
     """Whatever a call answers, the run does the right thing or says that it did nothing."""
-    for wrong in routes:
+    # Each call meets half of the troubles; `make safety` has a fault of every kind at each of them.
+    for wrong in routes[list(TROUBLES).index(trouble) % 2 :: 2]:
         scene.rewind()
 
         def meddle(request: httpx.Request, send: Send, wrong: str = wrong) -> httpx.Response:

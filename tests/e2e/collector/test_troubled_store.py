@@ -73,7 +73,7 @@ def assert_recovers(scene: Scene, error: LakesweepError | None) -> None:
     scene.assert_nothing_else_gone()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("trouble", PLANS)
 def test_troubled_store_loses_nothing_and_a_later_run_finishes(
     scene: Scene, trouble: str, seed: int
@@ -122,7 +122,7 @@ def test_store_that_goes_away_at_any_operation_loses_nothing(
     monkeypatch.setattr("lakesweep.collector.lakefs.collect.tidy_up", count_and_tidy_up)
     run_gc(scene.context(wrap=MeddlingBackend.wrap(counter)), CLEAN, SweepRequest())
     # Last of all our own files are tidied up and the lease is given back, whose failures are warnings only.
-    for after in range(0, counter.operations - 4, 9):
+    for after in range(0, counter.operations - 4, 14):
         scene.rewind()
         error = collect(scene, MeddlingBackend.wrap(StoreGoesAway(after)))
         if after >= needed[0]:
@@ -158,7 +158,7 @@ def test_any_single_failure_is_an_error_or_no_matter(scene: Scene) -> None:
     """Each operation of a collection in turn fails: the run says so, or did not need it, and nothing live is lost."""
     counter = StoreGoesAway(after=1 << 30)
     run_gc(scene.context(wrap=MeddlingBackend.wrap(counter)), CLEAN, SweepRequest())
-    for number in range(1, counter.operations + 1, 9):
+    for number in range(1, counter.operations + 1, 14):
         scene.rewind()
         collect(scene, MeddlingBackend.wrap(OneFails(number)))
         scene.assert_nothing_else_gone()

@@ -48,17 +48,10 @@ class Served:
         return httpx.request(method, self.endpoint + path, auth=self.auth, timeout=60, **how)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    """One that has just begun, and that a test may kill."""
-    with serving(tmp_path) as served:
-        yield served
-
-
 @pytest.fixture(scope="module")
-def unharmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One for all tests that neither kill it nor need a new one."""
-    with serving(tmp_path_factory.mktemp("unharmed")) as served:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One for all tests, because three processes start for it: the tests that kill some of them come last."""
+    with serving(tmp_path_factory.mktemp("served")) as served:
         yield served
 
 
@@ -93,40 +86,20 @@ def serving(folder: Path) -> Iterator[Served]:
 _UPLOAD = "/repositories/repo/branches/main/objects?path="
 
 
-def test_each_worker_writes_to_slices_of_its_own(unharmed: Served) -> None:
+def test_each_worker_writes_to_slices_of_its_own(served: Served) -> None:
     """Whoever answers, the object is there for all; and no slice has two writers."""
     slices: set[str] = set()
     paths: set[int] = set()
     # One may start seconds after the other. The test's time limit ends a wait in vain.
     for number in itertools.cycle(range(500)):
-        reply = unharmed.call("POST", f"{_UPLOAD}{number}", content=b"x")
+        reply = served.call("POST", f"{_UPLOAD}{number}", content=b"x")
         assert reply.status_code == 201
         slices.add(reply.json()["physical_address"].split("/")[-2])
         paths.add(number)
         if len(slices) == 2:
             break
-    listed = unharmed.call("GET", "/repositories/repo/refs/main/objects/ls?amount=1000").json()
+    listed = served.call("GET", "/repositories/repo/refs/main/objects/ls?amount=1000").json()
     assert len(listed["results"]) == len(paths)
-
-
-def test_killed_worker_is_replaced_and_nothing_acknowledged_is_lost(served: Served) -> None:
-    """The port stays open, another process takes over."""
-    assert served.call("POST", f"{_UPLOAD}a", content=b"kept").status_code == 201
-    before = served.workers()
-    for worker in before:
-        os.kill(worker.pid, signal.SIGKILL)
-    read = served.call("GET", "/repositories/repo/refs/main/objects?path=a")
-    assert read.content == b"kept"
-    assert {worker.pid for worker in served.workers()}.isdisjoint({w.pid for w in before})
-
-
-def test_workers_end_with_their_watcher(served: Served) -> None:
-    """Also when it is killed and can't tell them."""
-    workers = served.workers()
-    assert len(workers) == 2
-    served.process.kill()
-    gone, alive = psutil.wait_procs(workers, timeout=60)
-    assert (len(gone), alive) == (2, [])
 
 
 def test_workers_that_can_not_start_end_the_server() -> None:
@@ -156,11 +129,31 @@ def test_audit_log_goes_on_in_a_new_file_after_a_hangup(served: Served) -> None:
     assert log.stat().st_mode & 0o077 == 0
 
 
-def test_workers_log_as_the_server_was_told_to(unharmed: Served) -> None:
+def test_workers_log_as_the_server_was_told_to(served: Served) -> None:
     """Each line is a JSON object without the server's secrets; the fixture's first request was answered by a worker."""
-    said = (unharmed.folder / "server.log").read_text()
+    said = (served.folder / "server.log").read_text()
     lines = [json.loads(line) for line in said.splitlines()]
     started = {line["message"] for line in lines}
-    workers = {f"Started *** [{worker.pid}]" for worker in unharmed.workers()}
+    workers = {f"Started *** [{worker.pid}]" for worker in served.workers()}
     assert started & workers
     assert SECRET not in said
+
+
+def test_killed_worker_is_replaced_and_nothing_acknowledged_is_lost(served: Served) -> None:
+    """The port stays open, another process takes over."""
+    assert served.call("POST", f"{_UPLOAD}a", content=b"kept").status_code == 201
+    before = served.workers()
+    for worker in before:
+        os.kill(worker.pid, signal.SIGKILL)
+    read = served.call("GET", "/repositories/repo/refs/main/objects?path=a")
+    assert read.content == b"kept"
+    assert {worker.pid for worker in served.workers()}.isdisjoint({w.pid for w in before})
+
+
+def test_workers_end_with_their_watcher(served: Served) -> None:
+    """Also when it is killed and can't tell them."""
+    workers = served.workers()
+    assert len(workers) == 2
+    served.process.kill()
+    gone, alive = psutil.wait_procs(workers, timeout=60)
+    assert (len(gone), alive) == (2, [])

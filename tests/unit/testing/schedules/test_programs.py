@@ -11,9 +11,9 @@ from lakesweep_testing.schedules.story import tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-EVERY, AT_RANDOM = 60, 470
+EVERY, AT_RANDOM = 60, 720
 """The first ones in order; and of a program that has more than those, so many by chance."""
-DEAR_EVERY, DEAR_AT_RANDOM = 20, 60
+DEAR_EVERY, DEAR_AT_RANDOM = 12, 28
 """Of programs whose schedules take two to four times as long: `make safety` has as many of them as of the others."""
 DEAR = {
     "cherry-pick-sweep",
@@ -21,16 +21,25 @@ DEAR = {
     "commit-delete-review",
     "commit-move",
     "commit-move-review",
+    "copy-commit",
     "copy-commit-review",
     "delete-move",
+    "describe-collect",
+    "describe-review",
     "lease-lost-in-mid-delete",
     "link-collect",
     "merge-sweep",
+    "reset-sweep",
     "restore-sweep",
     "resume-beside-zombie",
     "stale-lock-review",
+    "tag-sweep",
     "two-collectors",
+    "two-reviewers-and-copy",
+    "undo-review",
+    "upload-again-two-reviewers",
     "upload-rotate-slice",
+    "upload-rotate-slice-review",
 }
 IN_ALL = 20_000
 SEEN: dict[str, int] = {}
