@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lakesweep.lake.errors import ConflictError, InvalidRequestError, RefStoreError
 from lakesweep.lake.kv.interface import Change
 from lakesweep_testing.lakes import LakeRepo
 
@@ -83,3 +84,89 @@ def test_object_that_a_hard_reset_lets_go_of_is_reviewed() -> None:
     again = repo.put("a", b"1")
     repo.lake.resetting.hard_reset(repo.record, "main", "main")
     assert [one.dropped.address for one in repo.lake.delete_queue.all(repo.record)] == [again]
+
+
+@pytest.mark.parametrize("name", ["other", "another"])
+def test_creation_that_failed_leaves_its_namespace_free(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Whoever creates a repository there afterwards meets no marker of one that never came to be."""
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RefStoreError("no room")
+
+    namespace = f"{repo.namespace}-2"
+    monkeypatch.setattr(repo.lake.branches, "create", fail)
+    with pytest.raises(RefStoreError):
+        repo.lake.repositories.create("other", namespace)
+    monkeypatch.undo()
+    repo.lake.repositories.create(name, namespace)
+
+
+def test_creation_that_lost_its_name_leaves_its_namespace_free(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two users create one name at two places; the loser takes another name."""
+    make = repo.lake.commits.make
+
+    def lose_then_make(*args: Any, **how: Any) -> Any:
+        monkeypatch.undo()
+        repo.server().repositories.create("wanted", f"{repo.namespace}-winner")
+        return make(*args, **how)
+
+    monkeypatch.setattr(repo.lake.commits, "make", lose_then_make)
+    with pytest.raises(ConflictError):
+        repo.lake.repositories.create("wanted", f"{repo.namespace}-loser")
+    repo.lake.repositories.create("second", f"{repo.namespace}-loser")
+    assert repo.lake.repositories.get("wanted").storage_namespace.endswith("-winner")
+
+
+def test_creation_that_was_taken_over_takes_nothing_back(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server stood still for a minute, and the user asked again: what the second try made is not the first one's."""
+    make = repo.lake.commits.make
+    namespace = f"{repo.namespace}-2"
+
+    def stand_still(*args: Any, **how: Any) -> Any:
+        monkeypatch.undo()
+        repo.clock.advance(minutes=2)
+        repo.server().repositories.create("other", namespace)
+        return make(*args, **how)
+
+    monkeypatch.setattr(repo.lake.commits, "make", stand_still)
+    with pytest.raises(ConflictError):
+        repo.lake.repositories.create("other", namespace)
+    made = repo.lake.repositories.get("other")
+    assert repo.lake.branches.head(made, "main")
+    store = repo.lake.repositories._context.store(made)
+    assert made.instance_uid in store.read("_lakefs/dummy").decode()
+    with pytest.raises(InvalidRequestError):
+        repo.lake.repositories.create("third", namespace)
+
+
+def test_creation_whose_end_is_not_known_can_be_repeated(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is taken back that may belong to a repository; a minute later the same creation takes it over."""
+    set_if = repo.kv.set_if
+
+    def fail_at_the_record(partition: str, key: bytes, *rest: Any) -> bool:
+        if key == b"repos/other":
+            raise RefStoreError("no answer")
+        return set_if(partition, key, *rest)
+
+    monkeypatch.setattr(repo.kv, "set_if", fail_at_the_record)
+    with pytest.raises(RefStoreError):
+        repo.lake.repositories.create("other", f"{repo.namespace}-2")
+    monkeypatch.undo()
+    repo.clock.advance(minutes=1)
+    repo.lake.repositories.create("other", f"{repo.namespace}-2")
+
+
+def test_deleted_repository_leaves_no_fenced_addresses(repo: LakeRepo) -> None:
+    """A sweep's batch lies in a partition of its own, of which only the repository's records tell."""
+    repo.lake.fence_batches.add(repo.record, "batch-1234", ["data/x/y"])
+    partition = repo.lake.fence_batches._fence.batch_partition(repo.record, "batch-1234")
+    repo.lake.repositories.delete(repo.id)
+    assert repo.kv.page(partition) == []
