@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from lakesweep.lake.errors import ConflictError, InvalidRequestError, RefStoreError
+from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError, RefStoreError
 from lakesweep.lake.kv.interface import Change
+from lakesweep.lake.values import ImportSource
 from lakesweep_testing.lakes import LakeRepo
 
 
@@ -84,6 +85,45 @@ def test_object_that_a_hard_reset_lets_go_of_is_reviewed() -> None:
     again = repo.put("a", b"1")
     repo.lake.resetting.hard_reset(repo.record, "main", "main")
     assert [one.dropped.address for one in repo.lake.delete_queue.all(repo.record)] == [again]
+
+
+def test_deleted_branch_leaves_no_commit_that_was_under_way(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its record would keep the objects for ever."""
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
+    repo.put("a", branch="dev")
+    before, make = _commit_ids(repo), repo.lake.commits.make
+
+    def make_then_delete(*args: Any, **how: Any) -> Any:
+        made = make(*args, **how)
+        repo.lake.branches.delete(repo.record, "dev")
+        return made
+
+    monkeypatch.setattr(repo.lake.commits, "make", make_then_delete)
+    with pytest.raises(MissingError):
+        repo.commit("dev")
+    assert _commit_ids(repo) == before
+
+
+def test_cancelled_import_leaves_no_commit(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told to stop when its commit is made already, and the branch not moved yet."""
+    source = LakeRepo().store
+    source.write("x", b"x")
+    make = repo.lake.commits.make
+
+    def make_then_cancel(*args: Any, **how: Any) -> Any:
+        made = make(*args, **how)
+        for import_id in list(repo.lake.tasks._running):
+            repo.lake.tasks.cancel(import_id)
+        return made
+
+    monkeypatch.setattr(repo.lake.commits, "make", make_then_cancel)
+    before = _commit_ids(repo)
+    sources = [ImportSource("common_prefix", f"{source.root}", "in/")]
+    repo.lake.importing.start(repo.record, "main", sources, committer="me", message="m")
+    repo.lake.tasks.close()
+    assert _commit_ids(repo) == before
 
 
 @pytest.mark.parametrize("name", ["other", "another"])

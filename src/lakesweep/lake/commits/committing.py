@@ -320,7 +320,10 @@ class Committing:
                     )
                 return True
             # Others may only have sealed further tokens; those stay attached, and this commit still holds.
-            record = self._branches.read(repository, record.head.id)
+            found = self._branches.find(repository, record.head.id)
+            if found is None:
+                return False
+            record = found
         return False
 
     def _has_changes(self, repository: Repository, record: BranchRecord) -> bool:
