@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from lakesweep.errors import StorageError
 from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError, RefStoreError
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.values import ImportSource
+from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
 from lakesweep_testing.lakes import LakeRepo
 
 
@@ -202,6 +205,70 @@ def test_creation_whose_end_is_not_known_can_be_repeated(
     monkeypatch.undo()
     repo.clock.advance(minutes=1)
     repo.lake.repositories.create("other", f"{repo.namespace}-2")
+
+
+def test_upload_that_found_the_disk_full_can_be_aborted_at_once(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parts are what fills the disk. Until then, only the same parts may be completed."""
+    upload = repo.lake.multipart.create(repo.record, "main", "m").upload_id
+    one, two = (
+        repo.lake.multipart.upload_part(repo.record, upload, n, [b"%d" % n]) for n in (1, 2)
+    )
+
+    def fail(*_: Any) -> Any:
+        raise StorageError("no space left on device")
+
+    monkeypatch.setattr(ObjectStore, "write_stream", fail)
+    with pytest.raises(StorageError):
+        repo.lake.multipart.complete(repo.record, upload, [one, two])
+    monkeypatch.undo()
+    with pytest.raises(ConflictError):
+        repo.lake.multipart.complete(repo.record, upload, [one])
+    repo.lake.multipart.abort(repo.record, upload)
+    assert not list(repo.store.keys("_lakefs/multipart/"))
+
+
+def test_undo_window_begins_with_the_delete_that_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that refused at first made a first copy aside; its end takes nothing from the second."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=3)).create()
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+    repo.clock.advance(hours=1)
+
+    def refuse(_: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+        return [DeleteOutcome(key, DeleteStatus.FAILED, "not now") for key in keys]
+
+    monkeypatch.setattr(ObjectStore, "delete_many", refuse)
+    repo.lake.reviewer.run()
+    monkeypatch.undo()
+    repo.clock.advance(hours=2)
+    repo.lake.reviewer.run()
+    repo.clock.advance(hours=2)
+    repo.lake.housekeeping.run()
+    assert len(list(repo.lake.tombs.all(repo.record))) == 1
+    repo.lake.tombs.bring_back(repo.record, address)
+    repo.clock.advance(hours=2)
+    repo.lake.housekeeping.run()
+    assert not list(repo.store.keys("_lakefs/hard-deleted/"))
+
+
+def test_one_store_out_of_reach_stops_no_upkeep(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upload that ended has its parts there; the repositories behind it have their upkeep all the same."""
+    upload = repo.lake.multipart.create(repo.record, "main", "m")
+    repo.lake.multipart.upload_part(repo.record, upload.upload_id, 1, [b"x"])
+    sane = repo.lake.repositories.create("sane", f"{repo.namespace}-2")
+    repo.lake.linking.issue(sane, "main", "p")
+    repo.clock.advance(days=2)
+
+    def fail(*_: Any) -> Any:
+        raise StorageError("no route to host")
+
+    monkeypatch.setattr(ObjectStore, "delete_many", fail)
+    repo.lake.housekeeping.run()
+    assert not list(repo.lake.pending.all(sane))
 
 
 def test_deleted_repository_leaves_no_fenced_addresses(repo: LakeRepo) -> None:
