@@ -11,8 +11,10 @@ import pytest
 from lakesweep.errors import StorageError
 from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError, RefStoreError
 from lakesweep.lake.kv.interface import Change
-from lakesweep.lake.values import ImportSource
+from lakesweep.lake.objects.objects import Objects
+from lakesweep.lake.values import ImportSource, ObjectStats
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
+from lakesweep_testing.asgi import AsgiLake
 from lakesweep_testing.lakes import LakeRepo
 
 
@@ -277,3 +279,47 @@ def test_deleted_repository_leaves_no_fenced_addresses(repo: LakeRepo) -> None:
     partition = repo.lake.fence_batches._fence.batch_partition(repo.record, "batch-1234")
     repo.lake.repositories.delete(repo.id)
     assert repo.kv.page(partition) == []
+
+
+@pytest.mark.parametrize("is_part", [True, False])
+def test_condition_of_a_copy_holds_for_the_bytes_that_are_copied(
+    monkeypatch: pytest.MonkeyPatch, is_part: bool
+) -> None:
+    """The source is written anew after it was looked at: `x-amz-copy-source-if-match` names other bytes than these."""
+    with AsgiLake() as lake:
+        lake.lake.repositories.create("repo", f"mem://conditions-{is_part}/ns")
+        etag = lake.send_s3("PUT", "/repo/main/a", b"one").headers["etag"]
+        stat = Objects.stat
+
+        def stat_then_write(self: Objects, *where: Any) -> ObjectStats:
+            found = stat(self, *where)
+            monkeypatch.undo()
+            lake.lake.objects.upload(where[0], "main", "a", [b"two"])
+            return found
+
+        query = ""
+        if is_part:
+            begun = lake.send_s3("POST", "/repo/main/b?uploads=").text
+            upload = begun.partition("<UploadId>")[2].partition("<")[0]
+            query = f"?partNumber=1&uploadId={upload}"
+        monkeypatch.setattr(Objects, "stat", stat_then_write)
+        headers = {"x-amz-copy-source": "/repo/main/a", "x-amz-copy-source-if-match": etag}
+        reply = lake.send_s3("PUT", f"/repo/main/b{query}", headers=headers)
+        assert (reply.status_code, lake.send_s3("HEAD", "/repo/main/b").status_code) == (412, 404)
+
+
+def test_diff_describes_the_commit_that_it_compares() -> None:
+    """Not what is staged on the branch over it, such as a deletion."""
+    with AsgiLake() as lake:
+        repository = lake.lake.repositories.create("repo", "mem://right-sides/ns")
+        lake.lake.refs.create_branch(repository, "dev", "main")
+        committed = lake.lake.objects.upload(repository, "dev", "a", [b"one"])
+        lake.lake.objects.upload(repository, "dev", "b", [b"one"])
+        lake.lake.committing.commit(repository, "dev", "m", committer="me")
+        lake.lake.objects.upload(repository, "dev", "a", [b"two"])
+        lake.lake.objects.delete(repository, "dev", "b")
+        diff = "/repositories/repo/refs/main/diff/dev?include_right_stats=true"
+        reply = lake.send("GET", diff)
+        assert reply.status_code == 200
+        sums = [entry["right"]["checksum"] for entry in reply.json()["results"]]
+        assert sums == [committed.checksum, committed.checksum]
