@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from lakesweep.errors import StorageError
+from lakesweep.lake import tasks
 from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError, RefStoreError
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
+from lakesweep.lake.tasks import RunningTask
 from lakesweep.lake.values import ImportSource, ObjectStats
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
 from lakesweep_testing.asgi import AsgiLake
@@ -323,3 +326,40 @@ def test_diff_describes_the_commit_that_it_compares() -> None:
         assert reply.status_code == 200
         sums = [entry["right"]["checksum"] for entry in reply.json()["results"]]
         assert sums == [committed.checksum, committed.checksum]
+
+
+def test_task_is_heard_of_after_the_ref_store_failed(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that goes on for long, and one whose end could not be written: neither passes for dead."""
+    monkeypatch.setattr(tasks, "_HEARTBEAT", timedelta(milliseconds=1))
+    set_ = repo.kv.set
+    may_write, may_end, beats = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def fail_or_set(partition: str, key: bytes, value: bytes) -> None:
+        if key.startswith(b"tasks/"):
+            beats.release()
+            if not may_write.is_set():
+                raise RefStoreError("gone for a moment")
+        set_(partition, key, value)
+
+    def work(_: RunningTask) -> dict[str, Any]:
+        may_end.wait(10)
+        return {"done": True}
+
+    ids = [repo.lake.tasks.start(repo.record, "TEST", work) for _ in range(2)]
+    monkeypatch.setattr(repo.kv, "set", fail_or_set)
+    repo.clock.advance(minutes=10)
+    for _ in range(3):
+        assert beats.acquire(timeout=10)
+    may_write.set()
+    while repo.lake.tasks.status(repo.record, ids[1]).completed:
+        assert beats.acquire(timeout=10)
+    may_write.clear()
+    may_end.set()
+    while repo.lake.tasks._running:
+        assert beats.acquire(timeout=10)
+    may_write.set()
+    repo.lake.tasks.close()
+    states = [repo.lake.tasks.status(repo.record, one) for one in ids]
+    assert [state.result for state in states] == [{"done": True}, {"done": True}]
