@@ -11,7 +11,13 @@ import pytest
 
 from lakesweep.errors import StorageError
 from lakesweep.lake import tasks
-from lakesweep.lake.errors import ConflictError, InvalidRequestError, MissingError, RefStoreError
+from lakesweep.lake.errors import (
+    ConflictError,
+    InvalidRequestError,
+    MissingError,
+    NoChangesError,
+    RefStoreError,
+)
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
 from lakesweep.lake.tasks import RunningTask
@@ -363,3 +369,15 @@ def test_task_is_heard_of_after_the_ref_store_failed(
     repo.lake.tasks.close()
     states = [repo.lake.tasks.status(repo.record, one) for one in ids]
     assert [state.result for state in states] == [{"done": True}, {"done": True}]
+
+
+def test_commits_without_changes_leave_nothing_behind(repo: LakeRepo) -> None:
+    """A job uploads the same file again each hour and commits: neither tokens nor objects pile up."""
+    kept = repo.put("a")
+    repo.commit()
+    for _ in range(4):
+        repo.put("a")
+        with pytest.raises(NoChangesError):
+            repo.commit()
+        assert len(repo.lake.branches.head(repo.record, "main").sealed_tokens) <= 1
+    assert (repo.address("a"), repo.uncommitted()) == (kept, [])
