@@ -18,6 +18,7 @@ from lakesweep.lake.errors import (
     NoChangesError,
     RefStoreError,
 )
+from lakesweep.lake.hard_delete import reviewer as reviewing
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
 from lakesweep.lake.tasks import RunningTask
@@ -381,3 +382,32 @@ def test_commits_without_changes_leave_nothing_behind(repo: LakeRepo) -> None:
             repo.commit()
         assert len(repo.lake.branches.head(repo.record, "main").sealed_tokens) <= 1
     assert (repo.address("a"), repo.uncommitted()) == (kept, [])
+
+
+def test_store_that_refuses_deletes_is_asked_less_and_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each try leaves a record, and a copy aside: an hour of tries is a few of them. What can go does not wait behind."""
+    monkeypatch.setattr(reviewing, "_MOST_AT_ONCE", 1)
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=3)).create()
+    kept, going = repo.put("a"), repo.put("b")
+    delete_many = ObjectStore.delete_many
+
+    def refuse_one(store: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+        refused = [DeleteOutcome(key, DeleteStatus.FAILED, "locked") for key in keys if key == kept]
+        return refused or delete_many(store, keys)
+
+    monkeypatch.setattr(ObjectStore, "delete_many", refuse_one)
+    for path in ("a", "b"):
+        repo.lake.objects.delete(repo.record, "main", path, no_tombstone=True)
+        repo.clock.advance(seconds=1)
+    for _ in range(60):
+        repo.clock.advance(minutes=1)
+        repo.lake.reviewer.run()
+    assert repo.store.find(going) is None
+    assert 2 < len(list(repo.lake.delete_ledger.rows(repo.record, {kept}))) < 10
+    monkeypatch.setattr(ObjectStore, "delete_many", delete_many)
+    repo.clock.advance(days=1)
+    repo.lake.reviewer.run()
+    assert repo.store.find(kept) is None
+    assert not repo.lake.reviewer._fence.read(repo.record).state.condemned
