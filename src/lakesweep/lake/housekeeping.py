@@ -7,6 +7,8 @@ store is done once an hour.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -75,25 +77,23 @@ class Housekeeping:
                 reviewed.add(partition_of(repository))
             for found in self._pending.all(repository):
                 self._pending.retire_if_over(repository, found, now)
-            self._multipart.remove_ended(repository)
             self._copies.remove_old(repository, now)
             self._tasks.remove_old(repository, now)
             self._delete_ledger.remove_old(repository, now)
             self._fence_batches.remove_old(repository, now)
+            with _going_on_without(repository):
+                self._multipart.remove_ended(repository)
             if is_deep and not repository.is_read_only:
                 self._look_into_store(repository, now)
         self._dropped_tokens.remove_old(now, reviewed)
 
     def _look_into_store(self, repository: Repository, now: datetime) -> None:
-        try:
+        with _going_on_without(repository):
             self._remove_leftovers(repository, now)
             self._tombs.remove_old(repository, now)
             self._presigned_multipart.remove_ended(repository)
             self._remove_head_moves(repository, now)
             remove_old_lists(self._context, repository, now)
-        except LakesweepError as failed:
-            # One repository's store must not keep the others from their upkeep.
-            logger.warning("upkeep of repository %s was not finished: %s", repository.id, failed)
 
     def _remove_head_moves(self, repository: Repository, now: datetime) -> None:
         """Forget moves past every rule: neither the head that was left nor anything behind it is retained by them."""
@@ -127,3 +127,12 @@ class Housekeeping:
         root = f"/{namespace.key}"
         found = self._leftovers.setdefault(root, Leftovers(root))
         found.remove_some((now - _LEFTOVER_AGE).timestamp(), _MOST_FILES)
+
+
+@contextmanager
+def _going_on_without(repository: Repository) -> Iterator[None]:
+    """One repository's store must not keep the others from their upkeep."""
+    try:
+        yield
+    except LakesweepError as failed:
+        logger.warning("upkeep of repository %s was not finished: %s", repository.id, failed)

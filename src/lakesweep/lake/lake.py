@@ -77,7 +77,10 @@ class Lake:
         committed = Committed(context, self.commits)
         revivals = Revivals(fence, committed)
         self.refs = Refs(self.branches, self.tags, self.commits, revivals)
-        self.repositories = Repositories(context, claims, self.branches, self.commits)
+        self.fence_batches = FenceBatches(context, fence)
+        self.repositories = Repositories(
+            context, claims, self.branches, self.commits, self.fence_batches
+        )
         entries = Entries(context, self.branches, committed, self.refs)
         staging = Staging(context, self.branches, entries, fence, queue)
         self.committing = Committing(
@@ -140,7 +143,6 @@ class Lake:
         )
         self.uncommitted_list = GcUncommitted(context, self.branches, pending, copies)
         self.address_holders = AddressHolders(context, self.branches, pending, copies)
-        self.fence_batches = FenceBatches(context, fence)
         self.delete_ledger = DeleteLedger(context)
         self.tombs = Tombs(context, staging, slices)
         self.reviewer = Reviewer(

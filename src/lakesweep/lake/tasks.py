@@ -6,15 +6,16 @@ import logging
 import secrets
 import string
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from lakesweep.errors import LakesweepError
 from lakesweep.lake.context import LakeContext, partition_of
-from lakesweep.lake.errors import MissingError
+from lakesweep.lake.errors import MissingError, RefStoreError
 from lakesweep.lake.hidden_paths import HiddenPaths
 from lakesweep.lake.records import decode_record, encode_record, fields_of, from_micros
 from lakesweep.lake.values import Repository
@@ -55,6 +56,7 @@ class Tasks:
         self._context = context
         self._pool = ThreadPoolExecutor(4, thread_name_prefix="lake-task")
         self._running: dict[str, tuple[Repository, RunningTask]] = {}
+        self._ended: dict[str, tuple[Repository, TaskState]] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._heart: threading.Thread | None = None
@@ -117,6 +119,8 @@ class Tasks:
         self._pool.shutdown(wait=True, cancel_futures=True)
         if self._heart is not None:
             self._heart.join()
+        with self._lock:
+            self._tell_of_ends()
 
     def _run(
         self,
@@ -140,19 +144,40 @@ class Tasks:
         with self._lock:
             del self._running[task_id]
             state = TaskState(task_id, True, self._context.now(), task.progress, result, error)
-            self._write(repository, state)
+            self._ended[task_id] = (repository, state)
+            self._tell_of_ends()
 
     def _beat(self) -> None:
         while not self._stop.wait(_HEARTBEAT.total_seconds()):
             with self._lock:
+                self._tell_of_ends()
                 for task_id, (repository, task) in self._running.items():
                     progress = dict(task.progress)
                     now = self._context.now()
-                    self._write(repository, TaskState(task_id, False, now, progress))
+                    with _trying_again(task_id):
+                        self._write(repository, TaskState(task_id, False, now, progress))
+
+    def _tell_of_ends(self) -> None:
+        """Write how tasks ended; what the ref store does not take is written at a later beat."""
+        for task_id, (repository, state) in list(self._ended.items()):
+            with _trying_again(task_id):
+                self._write(repository, state)
+                del self._ended[task_id]
 
     def _write(self, repository: Repository, state: TaskState) -> None:
         record = encode_record(fields_of(state))
         self._context.kv.set(partition_of(repository), _key(state.id), record)
+
+
+@contextmanager
+def _trying_again(task_id: str) -> Iterator[None]:
+    """Nobody else would tell of tasks: a ref store that fails for a moment must not make all of them pass for dead."""
+    try:
+        yield
+    except RefStoreError as failed:
+        logger.warning(
+            "the state of task#%s was not written, and will be again: %s", task_id, failed
+        )
 
 
 def _key(task_id: str) -> bytes:

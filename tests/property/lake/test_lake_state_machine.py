@@ -168,6 +168,8 @@ class LakeMachine(RuleBasedStateMachine):
         ).sealed_tokens
         try:
             self.lake.resetting.hard_reset(self.lake.writable(self.repo.id), branch, target)
+            # What is staged as the old head has it is let go of.
+            self.branches[branch].staged = self.changes(branch)
             self.branches[branch].head = target
         except DirtyBranchError:
             assert sealed

@@ -92,6 +92,15 @@ def test_namespaces_that_meet_through_a_link_on_disk_overlap(tmp_path: Path) -> 
     assert refused.value.kind == "namespace-in-use"
 
 
+def test_namespaces_overlap_in_a_folder_that_was_moved(tmp_path: Path) -> None:
+    """A copy of a lake that was brought back elsewhere knows its namespaces, for new repositories and for imports."""
+    repo = LakeRepo(data_dir=tmp_path / "old", namespace="local://ns").create()
+    moved = LakeRepo(data_dir=tmp_path / "new", kv=repo.kv)
+    with pytest.raises(InvalidRequestError) as refused:
+        moved.lake.repositories.create("other", "local://ns/inside")
+    assert refused.value.kind == "namespace-in-use"
+
+
 def test_namespace_marked_by_another_server_is_in_use() -> None:
     """The marker in the store counts, today's and the old one."""
     for key in ("_lakefs/dummy", "dummy"):

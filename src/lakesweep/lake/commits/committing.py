@@ -93,6 +93,7 @@ class Committing:
             parent = self._commits.get(repository, record.head.commit_id)
             metarange_id, effective_changes = self._lay_over(repository, record, parent)
             if not effective_changes and not allow_empty:
+                self._let_go_of_sealed(repository, record)
                 raise _no_changes(repository, branch_id)
             commit = self._make_under_fence(
                 repository,
@@ -320,8 +321,22 @@ class Committing:
                     )
                 return True
             # Others may only have sealed further tokens; those stay attached, and this commit still holds.
-            record = self._branches.read(repository, record.head.id)
+            found = self._branches.find(repository, record.head.id)
+            if found is None:
+                return False
+            record = found
         return False
+
+    def _let_go_of_sealed(self, repository: Repository, record: BranchRecord) -> None:
+        """Let go of sealed tokens in which nothing is a change, if the branch is as it was read.
+
+        One of them stays, as in lakeFS. With each further commit without changes there would be one more, and its objects.
+        """
+        let_go = record.head.sealed_tokens
+        if len(let_go) < 2:
+            return
+        self._dropped_tokens.note(repository, record.head.id, let_go, self._context.now())
+        self._branches.replace(repository, record, replace(record.head, sealed_tokens=()))
 
     def _has_changes(self, repository: Repository, record: BranchRecord) -> bool:
         for key, value in self._entries.iterate_staged(record.tokens):

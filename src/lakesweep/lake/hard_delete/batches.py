@@ -73,6 +73,12 @@ class FenceBatches:
                 kv.delete_partition(self._fence.batch_partition(repository, batch_id))
                 kv.delete_if(partition, key, going)
 
+    def remove_all(self, repository: Repository) -> None:
+        """Forget the addresses of every batch, of a repository that is being deleted."""
+        for key, _ in list(self._context.rows(repository, _PREFIX)):
+            batch_id = key[len(_PREFIX) :].decode()
+            self._context.kv.delete_partition(self._fence.batch_partition(repository, batch_id))
+
     def _change(self, repository: Repository, batch_id: str, until: datetime | None) -> None:
         while True:
             found = self._fence.read(repository)

@@ -7,7 +7,7 @@
    stands by now, or none, the look proves nothing. From here on nobody else lifts it who looked before.
 5. It keeps copies if asked to, deletes, and records what became of each.
 6. It lifts the condemnation: of what is gone, and of what the second look found. What the store would not delete stays
-   condemned, and is tried again.
+   condemned, and is tried again, later and later: each try leaves a record, and copies.
 
 A reviewer goes on with condemnations that it finds, whoever made them. If two do so, both are right: where step 4 finds
 a condemnation standing, the whole look lay within it, so no later look finds a reference; and a look that found one
@@ -224,8 +224,14 @@ class Reviewer:
         queued: Iterable[Queued],
     ) -> None:
         """Steps 3 to 6 of a review: look again, then delete; `mine` are the condemnations that stood before the look."""
+        by_address, now = self._by_address(repository, mine, queued), self._context.now()
+        # What the store would not delete waits for its next try.
+        mine = {
+            address: one for address, one in mine.items() if _is_due(by_address.get(address), now)
+        }
+        if not mine:
+            return
         held = self._references.find(repository, mine)
-        by_address = self._by_address(repository, mine, queued)
         if held:
             revived = {address: mine[address] for address in held}
             standing = _standing(self._fence.read(repository), revived)
@@ -274,8 +280,14 @@ class Reviewer:
         rows = self._delete(repository, going, now)
         gone = {row.dropped.address for row in rows if row.outcome in _GONE}
         changes = [self._ledger.end(told, rows)]
-        for address in gone:
-            changes += [self._queue.done(repository, one) for one in by_address.get(address, ())]
+        for address in going:
+            for one in by_address.get(address, ()):
+                is_gone = address in gone
+                changes += (
+                    [self._queue.done(repository, one)]
+                    if is_gone
+                    else self._queue.later(repository, one, now)
+                )
         self._lift(repository, {address: mine[address] for address in gone}, changes)
 
     def _by_address(
@@ -354,6 +366,10 @@ class Reviewer:
 
 
 _GONE = frozenset(status.value for status in ABSENT)
+
+
+def _is_due(queued: Sequence[Queued] | None, now: datetime) -> bool:
+    return not queued or any(one.due <= now for one in queued)
 
 
 def _standing(found: FoundFence, mine: Mapping[str, Condemnation]) -> set[str]:

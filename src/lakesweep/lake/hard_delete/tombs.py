@@ -97,11 +97,18 @@ class Tombs:
         return stats_of(repository, path, entry)
 
     def remove_old(self, repository: Repository, now: datetime) -> None:
-        """Delete what was kept long enough, in one round only so much; the record goes after its bytes."""
+        """Delete what was kept long enough, in one round only so much; the record goes after its bytes.
+
+        The bytes stay while another record names them: an object is buried again when the store did not delete it at first.
+        """
         partition = partition_of(repository)
         rows = self._context.kv.page(partition, prefix=_PREFIX, limit=_MOST_REMOVED)
         over = {key: _decode(key, raw) for key, raw in rows}
         over = {key: tomb for key, tomb in over.items() if tomb.until <= now}
+        needed = {tomb.dropped.address for tomb in self.all(repository)} if over else set()
+        for key in [key for key, tomb in over.items() if tomb.dropped.address in needed]:
+            del over[key]
+            self._context.kv.delete(partition, key)
         keys = [_tomb_key(tomb.dropped.address) for tomb in over.values()]
         store = self._context.store(repository)
         for key, outcome in zip(over, store.delete_many(keys), strict=True):

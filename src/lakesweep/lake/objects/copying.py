@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lakesweep.domain.commits import BranchHead
@@ -51,10 +51,14 @@ class Copying:
         replace_metadata: Mapping[str, str] | None = None,
         replace_content_type: str | None = None,
         if_absent: bool = False,
+        check_source: Callable[[ObjectStats], None] = lambda _: None,
     ) -> ObjectStats:
         """Copy an object, of the same branch unless said otherwise.
 
         A staged object copied within its branch is a shallow, tracked copy; every other copy copies the bytes.
+
+        Args:
+            check_source: looks at the very entry that is copied, and raises where that is not the one to be copied.
         """
         source_repository = source_repository or repository
         source_ref = branch_id if src_ref is None else src_ref
@@ -62,11 +66,23 @@ class Copying:
         self._branches.read(repository, branch_id)
         check_description(content_type=replace_content_type or "", metadata=replace_metadata)
         changes = _Replacements(replace_metadata, replace_content_type)
+
+        def checked(value: bytes) -> Entry:
+            entry = decode_staged(value)
+            check_source(stats_of(source_repository, source_path, entry))
+            return entry
+
         is_same_branch = (source_repository, source_ref) == (repository, branch_id)
         if is_same_branch:
             try:
                 return self._shallow(
-                    repository, branch_id, dest_path, dest_key, source_key, changes, if_absent
+                    repository,
+                    branch_id,
+                    dest_path,
+                    dest_key,
+                    source_key,
+                    lambda value: changes.of(checked(value)),
+                    if_absent,
                 )
             except _NotStagedError:
                 # Committed: the copy gets bytes of its own.
@@ -80,7 +96,7 @@ class Copying:
                 f" {source_repository.id}; nothing was copied",
                 kind="entry-not-found",
             )
-        copied = self._copy_bytes(repository, source_repository, decode_staged(value))
+        copied = self._copy_bytes(repository, source_repository, checked(value))
         entry = changes.of(copied)
         row = (dest_key, encode_staged(entry))
         self._staging.write(repository, branch_id, row, if_absent=if_absent)
@@ -112,7 +128,7 @@ class Copying:
         dest_path: str,
         dest_key: bytes,
         source_key: bytes,
-        changes: _Replacements,
+        copy_of: Callable[[bytes], Entry],
         if_absent: bool,
     ) -> ObjectStats:
         staged: list[Entry] = []
@@ -124,9 +140,7 @@ class Copying:
                 self._copies.track(repository, [value])
                 again = self._entries.find_staged(head, source_key)
                 if again == value:
-                    entry = replace(
-                        changes.of(decode_staged(value)), last_modified=self._context.now()
-                    )
+                    entry = replace(copy_of(value), last_modified=self._context.now())
                     staged[:] = [entry]
                     return [(dest_key, encode_staged(entry))]
                 value = again

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from lakesweep.domain.location import Location
@@ -29,6 +29,8 @@ class Claim:
 
     repository_id: str
     instance_uid: str
+    namespace: str
+    """As its user wrote it: the folder that `local://NAME` means moves with the lake."""
     location: Location
     at: datetime
 
@@ -50,7 +52,7 @@ class NamespaceClaims:
             ConflictError: somebody is creating a repository there at this moment.
         """
         location = self._context.reach.check_namespace(storage_namespace)
-        claim = Claim(repository_id, instance_uid, location, now)
+        claim = Claim(repository_id, instance_uid, storage_namespace, location, now)
 
         def add(claims: list[Claim]) -> list[Claim]:
             nonlocal claim
@@ -72,16 +74,23 @@ class NamespaceClaims:
                     )
                 elif other.location == location and other.repository_id == repository_id:
                     # Its creator died half-way; the marker it may have left names this instance.
-                    claim = Claim(repository_id, other.instance_uid, location, now)
+                    claim = replace(claim, instance_uid=other.instance_uid)
             return [*others, claim]
 
         self._change(add)
         return claim
 
-    def release(self, claim: Claim) -> None:
-        """Give a claim back, unless its repository came to be."""
-        if not self._is_alive(claim):
-            self.release_instance(claim.instance_uid)
+    def keep(self, claim: Claim, now: datetime) -> bool:
+        """Keep everybody from taking a claim over for a minute; False when somebody did, or its repository came to be."""
+        is_ours = False
+
+        def renew(claims: list[Claim]) -> list[Claim]:
+            nonlocal is_ours
+            is_ours = claim in claims
+            return [replace(one, at=now) if one == claim else one for one in claims]
+
+        self._change(renew)
+        return is_ours and not self._is_alive(claim)
 
     def release_instance(self, instance_uid: str) -> None:
         """Give back the claim of a repository that was deleted."""
@@ -90,15 +99,27 @@ class NamespaceClaims:
     def all(self) -> list[Claim]:
         """Every claim there is."""
         raw = self._context.kv.get(_PARTITION, _KEY)
-        return [] if raw is None else _decode(raw)
+        return [] if raw is None else self._decode(raw)
 
     def _change(self, change: Callable[[list[Claim]], list[Claim]]) -> None:
         for _ in range(_MAX_TRIES):
             raw = self._context.kv.get(_PARTITION, _KEY)
-            changed = _encode(change([] if raw is None else _decode(raw)))
+            changed = _encode(change([] if raw is None else self._decode(raw)))
             if changed == raw or self._context.kv.set_if(_PARTITION, _KEY, changed, raw):
                 return
         raise TooManyTriesError("others kept creating repositories; this one was not; try again")
+
+    def _decode(self, raw: bytes) -> list[Claim]:
+        return [
+            Claim(
+                fields["repository"],
+                fields["uid"],
+                fields["location"],
+                self._context.locate(fields["location"]),
+                from_micros(fields["at"]),
+            )
+            for fields in decode_record(raw)["claims"]
+        ]
 
     def _is_alive(self, claim: Claim) -> bool:
         key = _REPOSITORY_PREFIX + claim.repository_id.encode()
@@ -128,22 +149,10 @@ def _encode(claims: list[Claim]) -> bytes:
                 {
                     "repository": claim.repository_id,
                     "uid": claim.instance_uid,
-                    "location": claim.location.uri,
+                    "location": claim.namespace,
                     "at": to_micros(claim.at),
                 }
                 for claim in claims
             ]
         }
     )
-
-
-def _decode(raw: bytes) -> list[Claim]:
-    return [
-        Claim(
-            fields["repository"],
-            fields["uid"],
-            Location.parse(fields["location"]),
-            from_micros(fields["at"]),
-        )
-        for fields in decode_record(raw)["claims"]
-    ]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from lakesweep.domain.commits import MetaRangeId
-from lakesweep.errors import ObjectExistsError, ObjectNotFoundError, UnsupportedStoreError
+from lakesweep.errors import (
+    LakesweepError,
+    ObjectExistsError,
+    ObjectNotFoundError,
+    UnsupportedStoreError,
+)
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.commits.commit_records import Commits
 from lakesweep.lake.context import LakeContext, partition_of
@@ -18,6 +24,7 @@ from lakesweep.lake.errors import (
     InvalidRequestError,
     MissingError,
 )
+from lakesweep.lake.hard_delete.batches import FenceBatches
 from lakesweep.lake.kv.interface import scan
 from lakesweep.lake.names import check_branch_id, check_repository_id, check_storage_namespace
 from lakesweep.lake.records import (
@@ -29,7 +36,7 @@ from lakesweep.lake.records import (
     to_micros,
 )
 from lakesweep.lake.refs.branches import Branches
-from lakesweep.lake.refs.namespaces import NamespaceClaims
+from lakesweep.lake.refs.namespaces import Claim, NamespaceClaims
 from lakesweep.lake.values import Credentials, Page, Repository
 
 _PARTITION = "graveler"
@@ -46,6 +53,7 @@ class Repositories:
     _claims: NamespaceClaims
     _branches: Branches
     _commits: Commits
+    _fence_batches: FenceBatches
 
     def create(
         self,
@@ -72,10 +80,18 @@ class Repositories:
             is_read_only=is_read_only,
         )
         try:
-            self._fill(repository, is_bare=is_bare)
-        finally:
-            # Does nothing when the repository came to be.
-            self._claims.release(claim)
+            if not (is_bare or repository.is_read_only):
+                self._mark_namespace(repository)
+            if not is_bare:
+                self._create_first_branch(repository)
+        except LakesweepError:
+            self._take_back(repository, claim)
+            raise
+        # Where nobody knows whether this was done, the claim stays, and creating again takes over what is there.
+        record = _encode(repository)
+        if not self._context.kv.set_if(_PARTITION, _key(repository_id), record, None):
+            self._take_back(repository, claim)
+            raise _exists(repository_id)
         return repository
 
     def get(self, repository_id: str) -> Repository:
@@ -138,6 +154,7 @@ class Repositories:
         for record in list(self._branches.all(repository)):
             for token in record.tokens:
                 kv.delete_partition(token)
+        self._fence_batches.remove_all(repository)
         kv.delete_partition(partition_of(repository))
         kv.delete_if(_PARTITION, _key(repository_id), _encode(hidden))
         self._claims.release_instance(repository.instance_uid)
@@ -151,14 +168,20 @@ class Repositories:
             raise ConflictError(f"repository {repository_id} was changed meanwhile; try again")
         return changed
 
-    def _fill(self, repository: Repository, *, is_bare: bool) -> None:
-        if not (is_bare or repository.is_read_only):
-            self._mark_namespace(repository)
-        if not is_bare:
-            self._create_first_branch(repository)
-        record = _encode(repository)
-        if not self._context.kv.set_if(_PARTITION, _key(repository.id), record, None):
-            raise _exists(repository.id)
+    def _take_back(self, repository: Repository, claim: Claim) -> None:
+        """Remove what was made for a repository that did not come to be: its marker would keep the namespace from everybody.
+
+        Where that fails, too, the claim stays, and creating it again after a minute takes over what is there.
+        """
+        with suppress(LakesweepError):
+            if not self._claims.keep(claim, self._context.now()):
+                return
+            self._context.kv.delete_partition(partition_of(repository))
+            store = self._context.store(repository)
+            with suppress(ObjectNotFoundError):
+                if store.read(_MARKER) == _marker_of(repository):
+                    store.delete_many([_MARKER])
+            self._claims.release_instance(claim.instance_uid)
 
     def _create_first_branch(self, repository: Repository) -> None:
         first = self._commits.make(
@@ -179,8 +202,7 @@ class Repositories:
         The marker names the repository's instance, so that creating again after a crash knows its own.
         """
         store = self._context.store(repository)
-        text = f"This storage namespace belongs to repository {repository.id} ({repository.instance_uid}).\n"
-        marker = text.encode()
+        marker = _marker_of(repository)
         for key in (_MARKER, _OLD_MARKER):
             try:
                 if store.read(key) != marker:
@@ -210,6 +232,11 @@ class Repositories:
     def _assert_absent(self, repository_id: str) -> None:
         if self._find(repository_id) is not None:
             raise _exists(repository_id)
+
+
+def _marker_of(repository: Repository) -> bytes:
+    text = f"This storage namespace belongs to repository {repository.id} ({repository.instance_uid}).\n"
+    return text.encode()
 
 
 def _key(repository_id: str) -> bytes:

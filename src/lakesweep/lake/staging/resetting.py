@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from lakesweep.domain.commits import BranchHead
+from lakesweep.lake.commits.committing import is_change
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import DirtyBranchError, InvalidRequestError, MissingError
 from lakesweep.lake.hard_delete.revivals import Revivals
 from lakesweep.lake.kv.interface import Row
 from lakesweep.lake.names import path_key, prefix_key
 from lakesweep.lake.objects.tracked_copies import TrackedCopies
-from lakesweep.lake.refs.branches import MAX_TRIES, Branches, new_staging_token, too_many_tries
+from lakesweep.lake.refs.branches import (
+    MAX_TRIES,
+    Branches,
+    BranchRecord,
+    new_staging_token,
+    too_many_tries,
+)
 from lakesweep.lake.refs.expressions import Refs
 from lakesweep.lake.refs.head_moves import HeadMoves
 from lakesweep.lake.staging.dropped_tokens import DroppedTokens
@@ -65,6 +73,8 @@ class Resetting:
                     " commit or reset it first. The branch was not moved."
                 )
             self._revivals.refuse_commit(repository, fence, commit_id, "the branch was not moved")
+            if not self._let_go_of_what_is_no_change(repository, record):
+                continue
             self._head_moves.record(
                 repository, branch_id, record.head.commit_id, self._context.now()
             )
@@ -72,6 +82,20 @@ class Resetting:
             if self._branches.replace(repository, record, head, fence.held) is not None:
                 return
         raise too_many_tries(repository, branch_id, "the branch was not moved")
+
+    def _let_go_of_what_is_no_change(self, repository: Repository, record: BranchRecord) -> bool:
+        """Take away what is staged as the head has it: over another head it would hide that one's content, and undo it in
+        the next commit. False when the branch, or something staged there, is not as it was read."""
+        staged = self._entries.iterate_staged([record.head.staging_token])
+        same = (
+            (key, value)
+            for key, value in staged
+            if not is_change(self._entries.find_committed(repository, record.head, key), value)
+        )
+        while rows := list(islice(same, _BATCH_ROWS)):
+            if not self._staging.take_away(repository, record, rows):
+                return False
+        return True
 
     def _reset_all(self, repository: Repository, branch_id: str) -> None:
         for _ in range(MAX_TRIES):

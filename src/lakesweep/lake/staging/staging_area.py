@@ -21,7 +21,7 @@ from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import GoneError, MissingError, PreconditionFailedError
 from lakesweep.lake.hard_delete.fence import Fence
 from lakesweep.lake.hard_delete.queue import Dropped, Queue
-from lakesweep.lake.kv.interface import Change, Held, Note, Row
+from lakesweep.lake.kv.interface import Change, Held, Note, Row, unique
 from lakesweep.lake.refs.branches import MAX_TRIES, Branches, BranchRecord, sealed, too_many_tries
 from lakesweep.lake.staging.entries import Entries
 from lakesweep.lake.values import Repository
@@ -165,9 +165,10 @@ class Staging:
                     repository, fence, addresses.values(), "nothing was staged"
                 )
                 conditions.append(fence.held)
+            undo: list[Change] = []
             if if_absent:
                 is_written = all(
-                    self._write_absent(repository, record, row, conditions) for row in rows
+                    self._write_absent(repository, record, row, conditions, undo) for row in rows
                 )
             elif conditions or self._context.hard_deletes(repository):
                 is_written = self._write_noting(repository, record, rows, conditions, addresses)
@@ -175,10 +176,9 @@ class Staging:
                 is_written = self._write_over(record, rows)
             if is_written and self._is_unchanged(repository, record):
                 return
-            if if_absent and is_written:
-                # The token was sealed under us. Take the values back, unless the commit has them, and try once more.
-                for key, value in rows:
-                    self._context.kv.delete_if(record.head.staging_token, key, value)
+            # The token was sealed under us. Put back what was there, unless the commit has ours, and try once more.
+            for change in undo:
+                self._context.kv.change_all([change])
         raise too_many_tries(repository, branch_id, "what was to be staged may not be visible")
 
     def assert_absent(self, repository: Repository, branch_id: str, key: bytes) -> None:
@@ -208,6 +208,15 @@ class Staging:
             if is_removed and self._is_unchanged(repository, record):
                 return True
         raise too_many_tries(repository, branch_id, f"{key.decode()!r} may still be staged")
+
+    def take_away(self, repository: Repository, record: BranchRecord, rows: Sequence[Row]) -> bool:
+        """Take these very values out of the staging token, and queue what they name; False when the branch or one of them
+        is not as it was read."""
+        token, note = record.head.staging_token, self._note(repository, record.head.id)
+        changes = [Change(token, key, None, value) for key, value in rows]
+        noted = [note(key, value) for key, value in rows]
+        changes += unique(change for change in noted if change is not None)
+        return self._context.kv.change_all(changes, [self._branches.held(repository, record)])
 
     def seal(self, repository: Repository, branch_id: str) -> BranchRecord:
         """Close the staging token for writers and open a new one; the branch as it is then.
@@ -251,8 +260,14 @@ class Staging:
         return self._context.kv.write_over(record.head.staging_token, rows, note, conditions)
 
     def _write_absent(
-        self, repository: Repository, record: BranchRecord, row: Row, conditions: Sequence[Held]
+        self,
+        repository: Repository,
+        record: BranchRecord,
+        row: Row,
+        conditions: Sequence[Held],
+        undo: list[Change],
     ) -> bool:
+        """Write the row where nothing is seen, and note in `undo` how to put back what was there: nothing, or a deletion."""
         key, value = row
         token = record.head.staging_token
         present = self._context.kv.get(token, key)
@@ -263,10 +278,14 @@ class Staging:
         if seen is not None:
             raise _exists(repository, record.head.id, key)
         # Nothing is written over but a tombstone.
+        undo.append(Change(token, key, present, value))
         return self._context.kv.change_all([Change(token, key, value, present)], conditions)
 
     def _note(
-        self, repository: Repository, branch_id: str, kept_addresses: Mapping[bytes, str]
+        self,
+        repository: Repository,
+        branch_id: str,
+        kept_addresses: Mapping[bytes, str] = MappingProxyType({}),
     ) -> Note:
         """Records for the review of what is written over; not of an entry whose address stays at its path."""
         if not self._context.hard_deletes(repository):

@@ -189,6 +189,8 @@ class Importing:
                 parents=(parent,),
                 metadata=metadata,
             )
+            if task.is_cancelled.is_set():
+                self._commits.remove_lost(repository, commit)
             _stop_if_cancelled(task)
             if self._committing.advance(repository, record, commit):
                 return commit

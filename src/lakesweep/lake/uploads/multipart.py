@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lakesweep.errors import ObjectNotFoundError
+from lakesweep.errors import ObjectNotFoundError, StorageError
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.xid import new_xid
 from lakesweep.lake.addresses.slices import Slices
@@ -152,6 +152,11 @@ class Multipart:
             raise
         except LakeError:
             self._pending.release(repository, claimed)
+            raise
+        except StorageError:
+            # A disk was full, say. These parts may be joined again, and no others: the bytes may arrive yet. Whoever gives
+            # up can abort it at once, which makes room.
+            self._pending.change(repository, claimed, replace(upload, claimed_at=None))
             raise
         ending = replace(upload, state="ending")
         ended = self._pending.change(repository, claimed, ending)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from lakesweep.lake.api.gateway.arguments import (
@@ -17,8 +18,9 @@ from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.api.gateway.xml import Node, format_time
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.users.access import Need, check_access
+from lakesweep.lake.values import ObjectStats
 
-__all__ = ["CopySource", "check_source", "copy_object", "read_copy_source"]
+__all__ = ["CopySource", "check_entry", "check_source", "copy_object", "read_copy_source"]
 
 _CONDITIONS: Final = "x-amz-copy-source-"
 
@@ -55,6 +57,11 @@ def check_source(call: S3Call, source: CopySource) -> None:
     except MissingError as error:
         # Without this, a missing source repository would read as if the target bucket were missing.
         raise S3Error("NoSuchKey", f"The copy source does not exist: {error.message}") from None
+    check_entry(call, entry)
+
+
+def check_entry(call: S3Call, entry: ObjectStats) -> None:
+    """Refuse an entry that is not the one that the client's conditions describe."""
     check_conditions(call.request.headers, entry, prefix=_CONDITIONS)
 
 
@@ -75,6 +82,7 @@ def copy_object(call: S3Call) -> GatewayResponse:
         replace_metadata=read_user_metadata(request) if replaces else None,
         replace_content_type=request.headers.get("content-type") if replaces else None,
         if_absent=check_put_conditions(request.headers),
+        check_source=partial(check_entry, call),
     )
     children: list[Node] = [("ETag", quote_etag(copied.checksum))]
     if copied.mtime is not None:

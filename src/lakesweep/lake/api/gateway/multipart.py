@@ -15,7 +15,7 @@ from lakesweep.lake.api.gateway.arguments import (
 )
 from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call, xml_response
 from lakesweep.lake.api.gateway.conditions import check_put_conditions
-from lakesweep.lake.api.gateway.copying import check_source, read_copy_source
+from lakesweep.lake.api.gateway.copying import check_entry, check_source, read_copy_source
 from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.api.gateway.objects import read_range
 from lakesweep.lake.api.gateway.xml import Document, Node, format_time
@@ -82,6 +82,8 @@ def upload_part_copy(call: S3Call) -> GatewayResponse:
     content = call.lake.objects.open(
         call.lake.repositories.get(source.repository_id), source.ref, source.path, asked
     )
+    # Of the entry whose bytes these are: parts of two contents would make an object that nobody wrote.
+    check_entry(call, content.stats)
     part = call.lake.multipart.upload_part(
         call.repository(),
         upload.upload_id,

@@ -15,6 +15,7 @@ from lakesweep.lake.api.rest.models import MergeBody
 from lakesweep.lake.api.rest.wire import Document, diff_document, object_document, page_document
 from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.lake import Lake
+from lakesweep.lake.refs.expressions import RefExpression
 from lakesweep.lake.values import DiffEntry, DiffMode, MergeStrategy
 
 router = APIRouter(prefix="/repositories/{repository}/refs")
@@ -35,6 +36,9 @@ def diff_refs(
     include_right_stats: bool = False,
 ) -> Response:
     """What changes from left to right."""
+    if include_right_stats and not RefExpression.parse(right_ref).is_staging_only:
+        # The commit that is compared, and not what is staged over it or what the branch moves to meanwhile.
+        right_ref = lake.refs.resolve(lake.repositories.get(repository), right_ref).commit_id
     found = lake.diffing.diff_refs(
         lake.repositories.get(repository),
         left_ref,
