@@ -15,35 +15,42 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
+from unittest.mock import patch
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector import sweep as sweep_module
-from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_sweep
+from lakesweep.collector import target as target_module
+from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import open_repository
 from lakesweep.collector.lakefs.request import MarkRequest
+from lakesweep.collector.nessie import places as places_module
 from lakesweep.collector.request import SweepRequest
+from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import LakesweepError
-from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage import ObjectStore, StorageOptions, open_store
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, ObjectInfo
 from lakesweep_testing.forking import ForkingEngine
 from lakesweep_testing.inprocess import InProcessEngine
-from lakesweep_testing.trouble import MeddlingBackend, through_store
+from lakesweep_testing.trouble import MeddlingBackend
 from lakesweep_testing.warmup import warm_up
 
-__all__ = ["Collected", "DyingCollector", "dying_store"]
+__all__ = ["Collected", "DyingCollector", "LastChange", "dying_store", "dying_stores"]
 
 # Small, so that a few objects make several chunks.
 ROWS_PER_CHUNK = 2
 DONE, FAILED = 0, 3
+_ONE_BY_ONE = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +99,34 @@ class DyingCollector:
         return Collected(answer["status"], answer["changes"])
 
 
-class DyingBackend(MeddlingBackend):
-    """Counts changes to the store in a file, which survives the process, and kills it after the last one it may make.
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """Counts changes in a file, which survives the process, and kills it after the last one it may make.
 
     Changes of the process `but_not` are not counted: then it is a task that dies, once.
     """
 
-    def __init__(
-        self, inner: Backend, counter: Path, die_after: int | None, but_not: int | None = None
-    ) -> None:
-        super().__init__(inner)
-        self._counter = counter
-        self._die_after = die_after
-        self._but_not = but_not
+    counter: Path
+    die_after: int | None
+    but_not: int | None = None
 
-    def _changed(self) -> None:
-        if os.getpid() == self._but_not:
+    def changed(self) -> None:
+        """One change more."""
+        if os.getpid() == self.but_not:
             return
-        changes = int(self._counter.read_text()) + 1
-        self._counter.write_text(str(changes))
-        is_last = changes == self._die_after
-        if is_last:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with _ONE_BY_ONE:  # copies are made in threads
+            changes = int(self.counter.read_text()) + 1
+            self.counter.write_text(str(changes))
+            if changes == self.die_after:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingBackend(MeddlingBackend):
+    """A backend whose process dies after its last change."""
+
+    def __init__(self, inner: Backend, last: LastChange) -> None:
+        super().__init__(inner)
+        self._changed = last.changed
 
     def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
         info = super().put(key, data, create=create, if_match=if_match)
@@ -140,41 +153,58 @@ class DyingBackend(MeddlingBackend):
 
 def obey(order: Mapping[str, Any], counter: Path) -> None:
     """Do what an order says, in this process."""
-    sweep_module._ROWS_PER_CHUNK = ROWS_PER_CHUNK
     if limit := order.get("file_limit"):
         # What is longer can't be written, as on a disk that is full.
         _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, most))
-    with LakeFSClient(*order["server"]) as client:
-        plain = open_repository(
+    is_of_tasks = order.get("who") == "executor"
+    last = LastChange(counter, order["die_after"], os.getpid() if is_of_tasks else None)
+    with LakeFSClient(*order["server"]) as client, dying_stores(last):
+        context = open_repository(
             client,
             order["repository"],
             StorageOptions(local_fsync=False),
-            ForkingEngine() if order.get("who") == "executor" else InProcessEngine(),
+            ForkingEngine() if is_of_tasks else InProcessEngine(),
             namespace_root=order["namespace_root"],
         )
-        but_not = os.getpid() if order.get("who") == "executor" else None
-        context = through_store(
-            plain, lambda store: dying_store(store, counter, order["die_after"], but_not)
-        )
         to = order.get("backup_to")
-        sweeping = SweepRequest(
-            backup_to=Location.parse(to) if to else None, backup_storage=StorageOptions()
-        )
-        if order["do"] == "gc":
-            run_gc(context, MarkRequest(), sweeping)
-        elif order["do"] == "mark":
-            run_mark(context, MarkRequest())
-        else:
-            run_sweep(context, order["mark_id"], sweeping)
+        outside = Location.parse(to) if to else None
+        sweeping = SweepRequest(backup_to=outside, backup_storage=StorageOptions())
+        match order["do"]:
+            case "gc":
+                run_gc(context, MarkRequest(), sweeping)
+            case "mark":
+                run_mark(context, MarkRequest())
+            case "sweep":
+                run_sweep(context, order["mark_id"], sweeping)
+            case "resume":
+                run_resume(context, order["mark_id"], sweeping)
+            case "backup" | "restore" as copy:
+                assert outside is not None
+                copying = run_backup if copy == "backup" else run_restore
+                copying(context, order["mark_id"], Target(outside, StorageOptions()))
 
 
-def dying_store(
-    store: ObjectStore, counter: Path, die_after: int | None, but_not: int | None = None
-) -> ObjectStore:
-    """A store whose n-th change is the last that its process makes."""
-    backend = DyingBackend(store.backend, counter, die_after, but_not)
-    return ObjectStore(store.root, backend, store.options, store.congestion)
+def dying_store(store: ObjectStore, last: LastChange) -> ObjectStore:
+    """A store that counts its changes."""
+    return ObjectStore(
+        store.root, DyingBackend(store.backend, last), store.options, store.congestion
+    )
+
+
+@contextmanager
+def dying_stores(last: LastChange) -> Iterator[None]:
+    """Every store that a collector opens counts its changes."""
+
+    def opened(root: Location, options: StorageOptions | None = None) -> ObjectStore:
+        return dying_store(open_store(root, options), last)
+
+    with (
+        patch.object(target_module, "open_store", opened),
+        patch.object(places_module, "open_store", opened),
+        patch.object(sweep_module, "_ROWS_PER_CHUNK", ROWS_PER_CHUNK),
+    ):
+        yield
 
 
 def main() -> None:

@@ -70,11 +70,15 @@ class KilledLake:
         shutil.rmtree(self._kept, ignore_errors=True)
         # Hard links keep each file what it is, its times and its place on the disk included.
         shutil.copytree(self.namespace, self._kept, copy_function=os.link)
+        self._kept_copies = self.copies()
 
     def rewind(self) -> None:
         shutil.rmtree(self.namespace)
         shutil.copytree(self._kept, self.namespace, copy_function=os.link)
         shutil.rmtree(self.backup, ignore_errors=True)
+        for address, data in self._kept_copies.items():
+            (self.backup / address).parent.mkdir(parents=True, exist_ok=True)
+            (self.backup / address).write_bytes(data)
 
     def context(self) -> RunContext:
         return open_repository(
@@ -96,6 +100,19 @@ class KilledLake:
 
     def left(self) -> int:
         return sum(file.exists() for file in self.garbage)
+
+    def there(self) -> dict[str, bytes]:
+        """The garbage that is left, by its address."""
+        return {
+            str(file.relative_to(self.namespace)): file.read_bytes()
+            for file in self.garbage
+            if file.exists()
+        }
+
+    def copies(self) -> dict[str, bytes]:
+        """What a backup holds, by its address."""
+        files = (file for file in self.backup.rglob("*") if file.is_file())
+        return {str(file.relative_to(self.backup)): file.read_bytes() for file in files}
 
     def assert_live(self) -> None:
         assert all(file.exists() for file in self.live)

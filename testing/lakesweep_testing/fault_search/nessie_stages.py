@@ -1,8 +1,7 @@
-"""Runs on a Nessie catalog of Iceberg tables, in memory."""
+"""Runs on a Nessie catalog of Iceberg tables in memory, whose live sets are in a SQLite file."""
 
 from __future__ import annotations
 
-import copy
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,9 @@ import pyarrow.parquet as pq
 
 from lakesweep.catalogs.nessie.client import NessieClient
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
-from lakesweep.catalogs.nessie.live_sets.memory import InMemoryLiveSets
+from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
+from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.deferred import delete_deferred
 from lakesweep.collector.nessie.expire import expire
@@ -51,9 +52,10 @@ class _Catalog(NessieScene):
     def __init__(self, clock: MovableClock) -> None:
         self.name = f"faults-{uuid.uuid4().hex[:12]}"
         self.container = memory_container(self.name)
-        self._folder = tempfile.TemporaryDirectory()
-        super().__init__(Path(self._folder.name))
-        self._folder.cleanup()
+        self.folder = tempfile.TemporaryDirectory()
+        self.database = Path(self.folder.name) / "sets.db"
+        super().__init__(Path(self.folder.name), live_sets=self.opened())
+        self.live_sets.create_schema(SchemaStrategy.CREATE)
         self.storage = QUICK
         self.clock = clock
         self.written_at = clock() - LONG_AGO
@@ -70,6 +72,10 @@ class _Catalog(NessieScene):
         self.view("seen")
         self.kept = {self.orders.iceberg.write_orphan("nearly-old.parquet")}
         self.date_nearly_old()
+
+    def opened(self) -> LiveSetStore:
+        """The live sets, in a new process's view of their database."""
+        return open_live_sets(f"sqlite:///{self.database}")
 
     def date_nearly_old(self) -> None:
         for uri in self.kept:
@@ -142,6 +148,8 @@ class NessieStage:
 
     def close(self) -> None:
         self._stack.close()
+        self.scene.live_sets.close()
+        self.scene.folder.cleanup()
 
     def _prepare(self) -> None:
         """Bring the catalog to where the run begins, and keep what was true before the last changes."""
@@ -177,8 +185,8 @@ class NessieStage:
         if self._run == "expire, gone on with":
             self._expire_partly()
         self._first_state = dict(scene.container.objects)
-        assert isinstance(scene.live_sets, InMemoryLiveSets)
-        self._first_sets = copy.deepcopy(scene.live_sets._sets)
+        scene.live_sets.close()
+        self._first_sets = scene.database.read_bytes()
         self._first_time = scene.clock.now
         self._left_before = self._garbage & scene.files()
 
@@ -220,8 +228,9 @@ class NessieStage:
         scene.container.objects.clear()
         scene.container.objects.update(self._first_state)
         scene.clock.now = self._first_time
-        assert isinstance(scene.live_sets, InMemoryLiveSets)
-        scene.live_sets._sets = copy.deepcopy(self._first_sets)
+        scene.live_sets.close()
+        scene.database.write_bytes(self._first_sets)
+        scene.live_sets = scene.opened()
         self._marked = self.live_set_id
 
     def act(self, troubles: Troubles) -> RunRecord | None:
@@ -256,6 +265,11 @@ class NessieStage:
         if record is None:
             return self._wrong_live_set()
         left = self._garbage & self.scene.files()
+        if self._run == "expire, deferring":
+            recorded = {file.uri for file in self.scene.live_sets.deferred(self.live_set_id)}
+            # What became live since the mark is on the list, and taken off it before anything is deleted.
+            is_right = record.status is RunStatus.MARKED and recorded - {*self._must_stay} == left
+            return "" if is_right else f"{record.status}: recorded {sorted(recorded)}"
         if record.status is not RunStatus.SWEPT:
             return f"the record says {record.status}"
         if left:
@@ -302,6 +316,11 @@ class NessieStage:
                 status = context.live_sets.get(self.live_set_id).status
                 if status is not LiveSetStatus.EXPIRY_SUCCESS:
                     expire(context, ExpireRequest(self.live_set_id), self.client)
+            if self._run == "expire, deferring":
+                status = context.live_sets.get(self.live_set_id).status
+                if status is not LiveSetStatus.EXPIRY_SUCCESS:  # else only the answer was lost
+                    _defer(self, context)
+                _deferred(self, context)
             again = self.mark(context)
             if complaint := self._wrong_live_set():
                 return complaint
@@ -321,6 +340,10 @@ def _expire(stage: NessieStage, context: NessieContext) -> RunRecord:
     return expire(context, ExpireRequest(stage.live_set_id), stage.client)
 
 
+def _defer(stage: NessieStage, context: NessieContext) -> RunRecord:
+    return expire(context, ExpireRequest(stage.live_set_id, defer=True), stage.client)
+
+
 def _gc(stage: NessieStage, context: NessieContext) -> RunRecord:
     return expire(context, ExpireRequest(stage.mark(context)), stage.client)
 
@@ -334,7 +357,8 @@ NESSIE_RUNS: Mapping[str, _Act] = {
     "expire": _expire,
     "gc": _gc,
     "gc, again": _gc,
+    "expire, deferring": _defer,
     "deferred deletes": _deferred,
     "expire, gone on with": _expire,
 }
-_BY_EARLIER_MARK = ("expire", "deferred deletes", "expire, gone on with")
+_BY_EARLIER_MARK = ("expire", "expire, deferring", "deferred deletes", "expire, gone on with")

@@ -1,9 +1,10 @@
-"""What goes wrong at one operation of a run: each access to an object store or a server is counted, and one is spoiled."""
+"""What goes wrong at one operation of a run: each access to an object store, a server or a database is counted, and one is spoiled."""
 
 from __future__ import annotations
 
 import errno
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,13 @@ from lakesweep.storage.values import (
     ObjectInfo,
 )
 from lakesweep_testing.embedded import MovableClock
+from lakesweep_testing.meddled_database import (
+    COMMIT,
+    QUERY,
+    STATEMENT,
+    DatabaseCall,
+    through_database,
+)
 from lakesweep_testing.trouble import MeddlingBackend, Send
 
 __all__ = ["QUICK", "Clocks", "Fault", "Operation", "Troubles", "faults_of"]
@@ -57,10 +65,11 @@ SLOW_BY = timedelta(minutes=25)  # longer than any authority to delete, and than
 class Fault(StrEnum):
     """What can go wrong at one operation."""
 
-    ERROR = "error"  # for good, not carried out
+    ERROR = "error"  # for good, not carried out; of a database, the connection is lost
     PASSING_ERROR = "passing error"  # once, not carried out
     TIME_OUT = "time-out"  # carried out, but no answer comes, however often it is tried
     THROTTLE = "throttle"  # "slow down", however often it is tried
+    LOCKED = "lock time-out"  # of a database, however often it is tried
     TRUNCATED = "truncated page"
     BROKEN = "broken answer"  # half of the bytes of an HTTP answer
     REPEATED = "repeated page"
@@ -81,26 +90,30 @@ class Fault(StrEnum):
 
 
 _CLOCKS = tuple(fault for fault in Fault if "clock" in fault)
-_ALWAYS = (Fault.ERROR, Fault.PASSING_ERROR, Fault.TIME_OUT, Fault.THROTTLE, Fault.SLOW, *_CLOCKS)
+_ALWAYS = (Fault.ERROR, Fault.PASSING_ERROR, Fault.TIME_OUT, Fault.SLOW, *_CLOCKS)
+_REQUEST = (*_ALWAYS, Fault.THROTTLE)
 _PAGES = (Fault.TRUNCATED, Fault.REPEATED, Fault.EMPTY, Fault.STALE)
-_STICKY = (Fault.TIME_OUT, Fault.THROTTLE)
-_WRITES = ("write", "copy")
+_STICKY = (Fault.TIME_OUT, Fault.THROTTLE, Fault.LOCKED)
+_WRITES = ("write", "copy", STATEMENT, COMMIT)
 _FAULTS: Mapping[str, tuple[Fault, ...]] = {
-    "list": _PAGES,
-    "folder": _PAGES,
-    "first-key": (Fault.EMPTY, Fault.STALE),
-    "read": _PAGES,
-    "stat": (Fault.STALE,),
-    "write": (Fault.DUPLICATE, Fault.DISK_FULL),
-    "copy": (Fault.DUPLICATE, Fault.DISK_FULL),
-    "delete": (Fault.DUPLICATE, Fault.PARTIAL_DELETE),
-    "http": (*_PAGES, Fault.BROKEN, Fault.DUPLICATE),
+    "list": (*_REQUEST, *_PAGES),
+    "folder": (*_REQUEST, *_PAGES),
+    "first-key": (*_REQUEST, Fault.EMPTY, Fault.STALE),
+    "read": (*_REQUEST, *_PAGES),
+    "stat": (*_REQUEST, Fault.STALE),
+    "write": (*_REQUEST, Fault.DUPLICATE, Fault.DISK_FULL),
+    "copy": (*_REQUEST, Fault.DUPLICATE, Fault.DISK_FULL),
+    "delete": (*_REQUEST, Fault.DUPLICATE, Fault.PARTIAL_DELETE),
+    "http": (*_REQUEST, *_PAGES, Fault.BROKEN, Fault.DUPLICATE),
+    QUERY: (*_ALWAYS, Fault.LOCKED, Fault.TRUNCATED, Fault.EMPTY),
+    STATEMENT: (*_ALWAYS, Fault.LOCKED, Fault.DISK_FULL),
+    COMMIT: (*_ALWAYS, Fault.LOCKED, Fault.DISK_FULL),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One access: its kind (`list`, `read`, `http`, …), and the key or the request."""
+    """One access: its kind (`list`, `read`, `http`, `query`, …), and the key, the request or the statement."""
 
     kind: str
     name: str
@@ -108,7 +121,7 @@ class Operation:
 
 def faults_of(operation: Operation) -> tuple[Fault, ...]:
     """All that can go wrong at such an operation."""
-    return (*_ALWAYS, *_FAULTS[operation.kind])
+    return _FAULTS[operation.kind]
 
 
 class Clocks:
@@ -198,7 +211,7 @@ class Troubles:
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """Every store that a collector opens, and every executor's clock, meets the trouble."""
+        """Every store that a collector opens, its database, and every executor's clock meet the trouble."""
 
         def opened(root: Location, options: StorageOptions | None = None) -> ObjectStore:
             store = open_store(root, options)
@@ -210,11 +223,33 @@ class Troubles:
             patch.object(places_module, "open_store", opened),
             patch.object(deadline_module, "this_moment", self.clocks.moment),
             patch.object(sweep_module, "_ROWS_PER_CHUNK", ROWS_PER_CHUNK),
+            through_database(self.carry_out),
         ):
             try:
                 yield
             finally:
                 self.clocks.set_right()
+
+    def carry_out(self, call: DatabaseCall) -> None:
+        """Do what a statement or a commit asks for, or what the trouble makes of it."""
+        match self.strike(call.kind, call.name):
+            case None:
+                call.carry_out()
+            case Fault.ERROR:
+                _lose_connection(call)
+            case Fault.TIME_OUT:
+                call.carry_out()
+                _lose_connection(call)
+            case Fault.PASSING_ERROR:
+                raise sqlite3.OperationalError("deadlock detected (injected)")
+            case Fault.LOCKED:
+                raise sqlite3.OperationalError("database is locked (injected)")
+            case Fault.DISK_FULL:
+                raise sqlite3.OperationalError("database or disk is full (injected)")
+            case Fault.TRUNCATED:
+                call.change_rows(lambda rows: rows[: len(rows) // 2])
+            case Fault.EMPTY:
+                call.change_rows(lambda rows: [])
 
     def answer(self, request: httpx.Request, send: Send) -> httpx.Response:
         """What comes back for a request."""
@@ -261,6 +296,12 @@ class Troubles:
             case Fault.EMPTY:
                 return _with_lists(response, lambda items: [])
         return response
+
+
+def _lose_connection(call: DatabaseCall) -> None:
+    call.lose_connection()
+    # By these words SQLAlchemy knows a connection that is gone.
+    raise sqlite3.ProgrammingError("Cannot operate on a closed database. (injected)")
 
 
 def _with_lists(

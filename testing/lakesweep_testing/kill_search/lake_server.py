@@ -15,7 +15,7 @@ from lakesweep.domain.location import Location
 from lakesweep.lake import context as context_module
 from lakesweep.lake.kv.sqlite import SqliteKeyValueStore
 from lakesweep.storage import ObjectStore, StorageOptions, open_store
-from lakesweep_testing.dying import dying_store
+from lakesweep_testing.dying import LastChange, dying_store
 from lakesweep_testing.kill_search.kills import Kills
 from lakesweep_testing.lake_day import Contents, Death, a_day, check_after_death
 from lakesweep_testing.lakes import DyingKeyValueStore, LakeRepo
@@ -77,7 +77,7 @@ class _Server:
 
     def _live(self, die_after: int | None) -> None:
         def opened(root: Location, options: StorageOptions | None = None) -> ObjectStore:
-            return dying_store(open_store(root, options), self.counter, die_after)
+            return dying_store(open_store(root, options), LastChange(self.counter, die_after))
 
         with patch.object(context_module, "open_store", opened):
             repo = self.open()

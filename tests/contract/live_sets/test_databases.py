@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from lakesweep.domain.live_sets import (
     new_live_set_id,
 )
 from lakesweep.errors import CatalogError, ConfigError, FormatError, UnsafeToSweepError
+from lakesweep_testing.meddled_database import DatabaseCall, through_database
 
 AT = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 NESSIE_GC_TABLES = (
@@ -440,3 +442,24 @@ def test_status_names_are_those_of_nessie_gc() -> None:
         *("IDENTIFY_IN_PROGRESS", "IDENTIFY_SUCCESS", "IDENTIFY_FAILED"),
         *("EXPIRY_IN_PROGRESS", "EXPIRY_SUCCESS", "EXPIRY_FAILED"),
     ]
+
+
+def test_a_page_that_leaves_rows_out_is_no_end(
+    tmp_path: Path, make_reference: MakeReference, facts: MarkFacts
+) -> None:
+    """What the missing rows name would look like garbage; a damaged index leaves rows out, and says nothing."""
+    live_set_id = new_live_set_id()
+
+    def cut_short(call: DatabaseCall) -> None:
+        if call.name == "SELECT gc_live_set_contents" and "count" not in call.text:
+            call.change_rows(lambda rows: rows[:-1])
+        else:
+            call.carry_out()
+
+    with open_live_sets(f"sqlite:///{tmp_path}/live-sets.db") as database:
+        database.create_schema(SchemaStrategy.CREATE)
+        database.start_identify(live_set_id, AT)
+        database.add_contents(live_set_id, [make_reference(), make_reference(commit="bb")])
+        database.finish_identify(live_set_id, AT, facts)
+        with through_database(cut_short), pytest.raises(CatalogError, match="1 of 2 rows"):
+            list(database.distinct_contents(live_set_id))

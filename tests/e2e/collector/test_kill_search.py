@@ -15,9 +15,11 @@ SEED = 18
 @pytest.mark.parametrize(
     ("who", "run", "share"),
     [
-        ("lake server", "a day", 0.03),
-        ("driver", "expire", 0.1),
-        ("executor", "expire", 0.1),
+        ("lake server", "a day", 0.02),
+        ("driver", "identify", 0.1),
+        ("driver", "expire", 0.06),
+        ("driver", "deferred deletes", 0.05),
+        ("executor", "expire", 0.05),
     ],
 )
 def test_a_kill_does_no_harm(who: str, run: str, share: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 from lakesweep.collector.nessie.identify import Marked
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
-from lakesweep.errors import ConfigError
+from lakesweep.errors import CatalogError, ConfigError, PartlySweptError
 from lakesweep_testing.iceberg_tables import EQUALITY_DELETES
 from lakesweep_testing.nessie_scene import NessieScene
 
@@ -315,3 +315,24 @@ class TestPatterns:
             scene.mark("1", {"relese-2026": "NONE"})
         assert refused.value.kind == "unmatched-cutoff"
         assert scene.live_sets.all() == []
+
+
+def test_deletes_whose_end_the_database_did_not_store_are_told(
+    scene: NessieScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit status 5, which says that files are gone, and not the database's, which says that nothing was stored."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    orders.iceberg.write_orphan("x.parquet")
+    marked = scene.mark()
+
+    def lost(*about: object) -> None:
+        raise CatalogError("The connection is gone.", kind="live-sets")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(scene.live_sets, "finish_expire", lost)
+        with pytest.raises(PartlySweptError, match="were deleted"):
+            scene.expire(marked)
+    assert scene.files() == orders.live_files()
+    assert scene.expire(marked).status is RunStatus.NOTHING_TO_DO
+    assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_SUCCESS

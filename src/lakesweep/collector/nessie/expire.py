@@ -46,6 +46,7 @@ from lakesweep.domain.verdicts import Verdict
 from lakesweep.errors import (
     ConfigError,
     LakesweepError,
+    PartlySweptError,
     UnsafeToSweepError,
     foreign_errors_as_ours,
 )
@@ -84,7 +85,16 @@ def expire(
         except BaseException as error:
             run.fail(error)
             raise
-        live_sets.finish_expire(live_set.id, clock())
+        try:
+            live_sets.finish_expire(live_set.id, clock())
+        except LakesweepError as error:
+            if record.status is not RunStatus.SWEPT:
+                raise
+            raise PartlySweptError(
+                f"Files of live set {live_set.id} were deleted, all that were planned, but the set could not be told "
+                f"that its expiry is over: {error.message} {opened.reader.command} again ends it.",
+                kind=error.kind,
+            ) from error
     return record
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Select,
     TableClause,
     and_,
+    func,
     or_,
     select,
     update,
@@ -24,6 +25,7 @@ from lakesweep.catalogs.nessie.live_sets.connecting import is_mysql, translated
 from lakesweep.catalogs.nessie.live_sets.rows import naive_utc
 from lakesweep.catalogs.nessie.live_sets.tables import LIVE_SET_ROWS
 from lakesweep.domain.live_sets import LiveSetId, LiveSetStatus
+from lakesweep.errors import CatalogError
 
 __all__ = ["Transactions"]
 
@@ -94,8 +96,10 @@ class Transactions:
         """A set's rows of one table in the order of its key, a page at a time.
 
         Pages, and not one long answer: a reader may work for minutes between two rows, for which no server
-        would wait. A set that is deleted meanwhile is an error, not an end.
+        would wait. A set that is deleted meanwhile is an error, not an end, and so are fewer rows than the table
+        has: a damaged index leaves rows out, and what they name would look like garbage.
         """
+        read = 0
         columns = [table.c[name] for name in key]
         of_this_set: Select[Any] = select(table).where(table.c.live_set_id == live_set_id)
         first_page = of_this_set.order_by(*columns).limit(self._page_rows)
@@ -103,8 +107,10 @@ class Transactions:
         while True:
             with self.reading() as connection:
                 page = connection.execute(query).all()
+                read += len(page)
                 if len(page) < self._page_rows:
                     _status(connection, live_set_id)
+                    _refuse_fewer_rows(connection, live_set_id, table, read)
             yield from page
             if len(page) < self._page_rows:
                 return
@@ -120,6 +126,21 @@ def _is_behind(columns: Sequence[ColumnElement[Any]], last: Sequence[Any]) -> Co
     """Rows that come after `last`; the first comparison alone tells the server where in its index to begin."""
     first, second = columns
     return and_(first >= last[0], or_(first > last[0], second > last[1]))
+
+
+def _refuse_fewer_rows(
+    connection: Connection, live_set_id: LiveSetId, table: TableClause, read: int
+) -> None:
+    of_this_set = table.c.live_set_id == live_set_id
+    there = connection.execute(select(func.count()).select_from(table).where(of_this_set))
+    rows: int = there.scalar_one()
+    if read < rows:
+        raise CatalogError(
+            f"The database gave {read} of {rows} rows that {table.name} has of live set {live_set_id}, and what the "
+            "others name would look like garbage. Nothing was done with them. Run again; if it stays so, have the table's "
+            "index checked.",
+            kind="live-sets",
+        )
 
 
 def _status(connection: Connection, live_set_id: LiveSetId) -> str:
