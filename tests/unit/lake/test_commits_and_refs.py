@@ -153,23 +153,27 @@ class TestCommit:
     ) -> None:
         """Between writing to the token and looking at the branch again, the token is sealed, committed or dropped."""
         repo.put("before", b"b")
-        method = "set_if" if if_absent else "set"
+        method = "change_all" if if_absent else "set"
         write = getattr(repo.kv, method)
+        acted = []
         calls = {
             "commit": lambda: repo.commit(),
             "seal": lambda: repo.lake.committing._staging.seal(repo.record, "main"),
             "reset": lambda: repo.lake.resetting.reset(repo.record, "main", "reset"),
         }
 
-        def write_then_act(partition: str, key: bytes, *rest: object) -> object:
-            done = write(partition, key, *rest)
-            if key == b"a":
+        def write_then_act(*how: Any) -> object:
+            done = write(*how)
+            keys = [change.key for change in how[0]] if if_absent else [how[1]]
+            if b"a" in keys:
                 monkeypatch.undo()
                 calls[meanwhile]()
+                acted.append(meanwhile)
             return done
 
         monkeypatch.setattr(repo.kv, method, write_then_act)
         repo.put("a", b"1", if_absent=if_absent)
+        assert acted
         assert repo.read("a") == b"1"
         live = set(repo.uncommitted()) | repo.committed()
         assert repo.address("a") in live

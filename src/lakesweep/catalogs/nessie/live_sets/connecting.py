@@ -104,7 +104,7 @@ def _translate(engine: Engine, failed: SQLAlchemyError) -> CatalogError | Config
         )
     return CatalogError(
         f"The database {where} did not do what was asked: {said}. "
-        "What the failed call would have stored was not stored. Run again when the database is fit.",
+        "Whether it stored what it was given is not known. Run again when the database is fit.",
         kind="live-sets",
     )
 
