@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.records import find_record
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
-from lakesweep.errors import ConfigError
+from lakesweep.errors import CatalogError, ConfigError, PartlySweptError
 from lakesweep_testing.iceberg_tables import EQUALITY_DELETES
 from lakesweep_testing.nessie_scene import NessieScene
 
@@ -269,6 +270,38 @@ class TestStatus:
         scene.expire(marked)
         with pytest.raises(ConfigError, match="EXPIRY_SUCCESS"):
             scene.expire(marked)
+
+    @pytest.mark.parametrize(
+        "end", [CatalogError("The disk is full", kind="x"), KeyboardInterrupt()]
+    )
+    def test_a_set_that_is_expired_and_does_not_say_so(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch, end: BaseException
+    ) -> None:
+        """A database that fails after the last delete, or a kill then: the same command goes on, and no delete is forgotten."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orders.iceberg.write_orphan("x.parquet")
+        marked = scene.mark()
+
+        def fail(live_set_id: str, at: datetime) -> None:
+            raise end
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scene.live_sets, "finish_expire", fail)
+            with pytest.raises((PartlySweptError, KeyboardInterrupt)) as ended:
+                scene.expire(marked)
+        assert scene.files() == orders.live_files()
+        left = find_record(scene.context().resources.store, marked.live_set_id)
+        assert left is not None
+        assert left.objects["deleted"] == 1
+        if isinstance(ended.value, PartlySweptError):
+            assert (left.status, left.kind) == (RunStatus.PARTLY_SWEPT, "x")
+            assert "1 file deleted" in ended.value.message
+
+        record = scene.expire(marked)
+
+        assert (record.status, record.objects["deleted"]) == (RunStatus.SWEPT, 1)
+        assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_SUCCESS
 
     def test_statuses_and_base_locations_are_stored(self, scene: NessieScene) -> None:
         """`show` tells them."""
