@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,11 +58,14 @@ class PostgresServer(ServerProcess):
         return _UNPRIVILEGED_USER if os.geteuid() == 0 else None
 
     def is_ready(self) -> bool:
+        import psycopg
+
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=2):
-                return "ready to accept connections" in self.log_tail()
-        except OSError:
+            # After a crash it listens and refuses for as long as it takes to recover.
+            psycopg.connect(self.database_url, connect_timeout=2).close()
+        except psycopg.OperationalError:
             return False
+        return True
 
     @property
     def database_url(self) -> str:

@@ -26,7 +26,7 @@ from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import CatalogError, LakesweepError, UnexpectedError
-from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage import StorageOptions
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.dying import FAILED
 from lakesweep_testing.iceberg_tables import IcebergTable
@@ -39,7 +39,7 @@ from lakesweep_testing.nessie_writer import NessieWriter
 from lakesweep_testing.servers import MinIOServer, NessieServer, PostgresServer, RealLakeFS
 from lakesweep_testing.servers.process import ServerProcess
 from lakesweep_testing.tcp_proxy import Spoil, TcpProxy, corrupted, cut, delayed, refused
-from lakesweep_testing.trouble import MeddlingBackend, through_store
+from lakesweep_testing.trouble import at_first, through_store
 from lakesweep_testing.user import User
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -151,20 +151,6 @@ def assert_finished(lake: Lake, user: User) -> None:
     run_gc(context, AT_ONCE, SweepRequest())
     assert objects_left(context) == 2
     assert_live(user)
-
-
-def at_first(
-    operation: str, prefix: str, do: Callable[[], None]
-) -> Callable[[ObjectStore], ObjectStore]:
-    """Do something once, before the first such operation."""
-    done: list[bool] = []
-
-    def before(kind: str, key: str) -> None:
-        if not done and kind == operation and key.startswith(prefix):
-            done.append(True)
-            do()
-
-    return MeddlingBackend.wrap(before)
 
 
 WHICH = ("minio", "postgres", "lakefs")
