@@ -31,10 +31,14 @@ class SmallDisk:
 
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix="lakesweep-disk-"))
-        words = ["mount", "-t", "tmpfs", "-o", f"size={self._megabytes}m", "tmpfs", self.folder]
+        self.folder.chmod(0o755)  # a server may run as another user
+        words = ["mount", "-t", "tmpfs", "-o", f"size={self._megabytes}m", "tmpfs"]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, check=False)
-            self._why_not = done.stderr.strip() if done.returncode else ""
+            done = subprocess.run(
+                [*words, str(self.folder)], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                self._why_not = done.stderr.strip() or f"mount ended with {done.returncode}"
         except FileNotFoundError:
             self._why_not = "there is no command mount"
         return self
@@ -64,4 +68,4 @@ class SmallDisk:
 
     def empty(self) -> None:
         """Give back what was taken."""
-        (self.folder / "ballast").unlink()
+        (self.folder / "ballast").unlink(missing_ok=True)

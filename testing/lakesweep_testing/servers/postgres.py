@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lakesweep_testing.real_parts import PartMissingError
@@ -16,6 +17,7 @@ from lakesweep_testing.servers.process import ServerError, ServerProcess, clean_
 __all__ = ["PostgresServer"]
 
 _UNPRIVILEGED_USER = "nobody"
+_MOST_LOG_FILES = 20
 
 
 class PostgresServer(ServerProcess):
@@ -81,6 +83,17 @@ class PostgresServer(ServerProcess):
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(create)
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?sslmode=disable"
+
+    def write_until_it_stops(self) -> None:
+        """Write to its log, as other users do, until a disk that is full has no room for the next file, and it goes down."""
+        import psycopg
+
+        words = "SELECT pg_logical_emit_message(true, '', ''), pg_switch_wal()"
+        with suppress(psycopg.OperationalError):
+            with psycopg.connect(self.database_url, autocommit=True) as connection:
+                for _ in range(_MOST_LOG_FILES):
+                    connection.execute(words)
+            raise AssertionError("PostgreSQL is still there")
 
     def _copy_programs(self) -> Path:
         """A copy that `nobody` can reach, where the environment lies in a closed home folder."""
