@@ -66,15 +66,12 @@ class Collected:
 
 
 class DyingCollector:
-    """`with DyingCollector() as collector: collector.run(order)`."""
+    """`with DyingCollector() as collector: collector.run(order)`; the process starts with its first order."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> DyingCollector:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
         return self
 
     def __exit__(
@@ -83,6 +80,8 @@ class DyingCollector:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._process is None:
+            return
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -91,6 +90,13 @@ class DyingCollector:
 
     def run(self, order: Mapping[str, object], *, die_after: int | None = None) -> Collected:
         """Run an order: server (endpoint, key, secret), repository, namespace_root, what to do."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({**order, "die_after": die_after}) + "\n")

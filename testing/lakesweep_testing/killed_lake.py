@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,18 +27,23 @@ EACH = 2
 
 
 class KilledLake:
-    """A lake on local files, on the machine's clock; the state before any trouble is kept, to go back to."""
+    """A lake on local files, on the machine's clock; the state before any trouble is kept, to go back to.
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    Its refs are in SQLite, unless `db_url` names another database.
+    """
+
+    def __init__(self, folder: Path, stack: ExitStack, db_url: str | None = None) -> None:
         self.root = folder / "lake"
         self.namespace = self.root / REPOSITORY
         self.backup = folder / "backup"
-        server = stack.enter_context(LakeServer(self.root))
+        server = stack.enter_context(LakeServer(self.root, db_url=db_url))
         self.server = (server.endpoint, server.access_key_id, server.secret_access_key)
         api = stack.enter_context(
             httpx.Client(base_url=server.endpoint, auth=self.server[1:], timeout=60)
         )
-        self.client = stack.enter_context(LakeFSClient(*self.server))
+        self.client = stack.enter_context(
+            LakeFSClient(*self.server, sleep=lambda s: time.sleep(min(s, 0.1)))
+        )
         self.collector = stack.enter_context(DyingCollector())
         self.user = User.create(api, REPOSITORY, f"local://{REPOSITORY}")
         self.live: set[Path] = set()

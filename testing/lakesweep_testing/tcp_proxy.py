@@ -9,11 +9,21 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Self
 
-__all__ = ["CUT", "TcpProxy", "corrupted", "cut", "delayed", "refused"]
+__all__ = [
+    "CUT",
+    "SERVER_SPOILS",
+    "Spoil",
+    "TcpProxy",
+    "corrupted",
+    "cut",
+    "delayed",
+    "refused",
+    "unauthorized",
+]
 
 # Given a request's head (first line and headers) and a piece of the answer, what to send instead; `CUT` ends the
 # connection.
@@ -128,13 +138,32 @@ def corrupted(path: str) -> Spoil:
 
 def refused(code: str, after: int) -> Spoil:
     """After so many answers, a store's 403 with a code in its body, and the end of the connection."""
-    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>injected</Message></Error>".encode()
-    head = f"HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}\r\n\r\n"
+    body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>injected</Message></Error>"
+    return _answered("403 Forbidden", "application/xml", body, after)
+
+
+def unauthorized(after: int) -> Spoil:
+    """After so many answers, a catalog server's 401, and the end of the connection."""
+    return _answered("401 Unauthorized", "application/json", '{"message": "injected"}', after)
+
+
+def _answered(status: str, kind: str, body: str, after: int) -> Spoil:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
     answers = 0
 
     def spoil(request: str, piece: bytes) -> bytes:
         nonlocal answers
         answers += 1
-        return piece if answers <= after else head.encode() + body
+        return piece if answers <= after else (head + body).encode()
 
     return spoil
+
+
+SERVER_SPOILS: Mapping[str, Callable[[], Spoil]] = {
+    "delays": lambda: delayed(0.02),
+    "cuts": lambda: cut(every=7),
+    "corrupts": lambda: corrupted("/api/v"),
+    "lets credentials run out": lambda: unauthorized(after=8),
+    "refuses from the start": lambda: unauthorized(after=0),
+}
+"""What a network, or the end of a key, makes of the answers of a catalog server, by name."""

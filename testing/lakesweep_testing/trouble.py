@@ -29,6 +29,7 @@ __all__ = [
     "MeddlingTransport",
     "Send",
     "as_a_real_server",
+    "at_first",
     "edited_answer",
     "route_of",
     "through_store",
@@ -169,6 +170,18 @@ class MeddlingBackend:
         for key in keys:
             self._before("delete", key)
         return self.inner.delete(keys, terms)
+
+
+def at_first(operation: str, prefix: str, do: Callable[[], None]) -> Wrap:
+    """A wrapper for `through_store` that does something once, before the first such operation."""
+    done: list[bool] = []
+
+    def before(kind: str, key: str) -> None:
+        if not done and kind == operation and key.startswith(prefix):
+            done.append(True)
+            do()
+
+    return MeddlingBackend.wrap(before)
 
 
 class MeddlingTransport(httpx.BaseTransport):

@@ -6,9 +6,9 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lakesweep_testing.real_parts import PartMissingError
@@ -17,6 +17,7 @@ from lakesweep_testing.servers.process import ServerError, ServerProcess, clean_
 __all__ = ["PostgresServer"]
 
 _UNPRIVILEGED_USER = "nobody"
+_MOST_LOG_FILES = 20
 
 
 class PostgresServer(ServerProcess):
@@ -59,11 +60,14 @@ class PostgresServer(ServerProcess):
         return _UNPRIVILEGED_USER if os.geteuid() == 0 else None
 
     def is_ready(self) -> bool:
+        import psycopg
+
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=2):
-                return "ready to accept connections" in self.log_tail()
-        except OSError:
+            # After a crash it listens and refuses for as long as it takes to recover.
+            psycopg.connect(self.database_url, connect_timeout=2).close()
+        except psycopg.OperationalError:
             return False
+        return True
 
     @property
     def database_url(self) -> str:
@@ -79,6 +83,17 @@ class PostgresServer(ServerProcess):
         with psycopg.connect(self.database_url, autocommit=True) as connection:
             connection.execute(create)
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}?sslmode=disable"
+
+    def write_until_it_stops(self) -> None:
+        """Write to its log, as other users do, until a disk that is full has no room for the next file, and it goes down."""
+        import psycopg
+
+        words = "SELECT pg_logical_emit_message(true, '', ''), pg_switch_wal()"
+        with suppress(psycopg.OperationalError):
+            with psycopg.connect(self.database_url, autocommit=True) as connection:
+                for _ in range(_MOST_LOG_FILES):
+                    connection.execute(words)
+            raise AssertionError("PostgreSQL is still there")
 
     def _copy_programs(self) -> Path:
         """A copy that `nobody` can reach, where the environment lies in a closed home folder."""

@@ -52,14 +52,18 @@ class ServerProcess:
 
     Between choosing a free port and binding it another process may take it, so a server that ends at once
     is started again on another port.
+
+    Args:
+        within: where its folder is made; None makes it among the temporary ones.
     """
 
     name: ClassVar[str]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
-    def __init__(self) -> None:
+    def __init__(self, within: Path | None = None) -> None:
         self.port = 0
         self.folder = Path()
+        self._within = within
         self._process: subprocess.Popen[bytes] | None = None
 
     # What a subclass answers.
@@ -98,7 +102,7 @@ class ServerProcess:
         return self.folder / "server.log"
 
     def __enter__(self) -> Self:
-        self.folder = Path(tempfile.mkdtemp(prefix=f"lakesweep-{self.name}-"))
+        self.folder = Path(tempfile.mkdtemp(prefix=f"lakesweep-{self.name}-", dir=self._within))
         try:
             self.prepare()
             self.start()

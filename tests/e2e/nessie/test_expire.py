@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakesweep.collector.nessie.identify import Marked
+from lakesweep.collector.nessie.records import find_record
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
 from lakesweep.errors import CatalogError, ConfigError, PartlySweptError
@@ -270,6 +271,38 @@ class TestStatus:
         with pytest.raises(ConfigError, match="EXPIRY_SUCCESS"):
             scene.expire(marked)
 
+    @pytest.mark.parametrize(
+        "end", [CatalogError("The disk is full", kind="x"), KeyboardInterrupt()]
+    )
+    def test_a_set_that_is_expired_and_does_not_say_so(
+        self, scene: NessieScene, monkeypatch: pytest.MonkeyPatch, end: BaseException
+    ) -> None:
+        """A database that fails after the last delete, or a kill then: the same command goes on, and no delete is forgotten."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orders.iceberg.write_orphan("x.parquet")
+        marked = scene.mark()
+
+        def fail(live_set_id: str, at: datetime) -> None:
+            raise end
+
+        with monkeypatch.context() as patch:
+            patch.setattr(scene.live_sets, "finish_expire", fail)
+            with pytest.raises((PartlySweptError, KeyboardInterrupt)) as ended:
+                scene.expire(marked)
+        assert scene.files() == orders.live_files()
+        left = find_record(scene.context().resources.store, marked.live_set_id)
+        assert left is not None
+        assert left.objects["deleted"] == 1
+        if isinstance(ended.value, PartlySweptError):
+            assert (left.status, left.kind) == (RunStatus.PARTLY_SWEPT, "x")
+            assert "1 file deleted" in ended.value.message
+
+        record = scene.expire(marked)
+
+        assert (record.status, record.objects["deleted"]) == (RunStatus.SWEPT, 1)
+        assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_SUCCESS
+
     def test_statuses_and_base_locations_are_stored(self, scene: NessieScene) -> None:
         """`show` tells them."""
         orders = scene.table("orders")
@@ -315,24 +348,3 @@ class TestPatterns:
             scene.mark("1", {"relese-2026": "NONE"})
         assert refused.value.kind == "unmatched-cutoff"
         assert scene.live_sets.all() == []
-
-
-def test_deletes_whose_end_the_database_did_not_store_are_told(
-    scene: NessieScene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Exit status 5, which says that files are gone, and not the database's, which says that nothing was stored."""
-    orders = scene.table("orders")
-    orders.append("a.parquet")
-    orders.iceberg.write_orphan("x.parquet")
-    marked = scene.mark()
-
-    def lost(*about: object) -> None:
-        raise CatalogError("The connection is gone.", kind="live-sets")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(scene.live_sets, "finish_expire", lost)
-        with pytest.raises(PartlySweptError, match="were deleted"):
-            scene.expire(marked)
-    assert scene.files() == orders.live_files()
-    assert scene.expire(marked).status is RunStatus.NOTHING_TO_DO
-    assert scene.live_sets.get(marked.live_set_id).status is LiveSetStatus.EXPIRY_SUCCESS

@@ -1,32 +1,36 @@
-"""Real servers that stop in mid-run, a network that delays, cuts and corrupts, and credentials that run out.
+"""Real servers that stop in mid-run or whose disk is full, a network that delays, cuts and corrupts, and credentials that run out.
 
 Each run ends right, or with a clear error and nothing live lost; when the trouble is over, the work is finished.
 """
 
 from __future__ import annotations
 
+import io
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import timedelta
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from botocore.exceptions import ClientError
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_gc, run_resume
 from lakesweep.collector.lakefs.context import RunContext, open_repository
+from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.engine.tasks import Scatter
 from lakesweep.errors import CatalogError, LakesweepError, UnexpectedError
-from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage import StorageOptions
 from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.dying import FAILED
 from lakesweep_testing.iceberg_tables import IcebergTable
@@ -38,8 +42,17 @@ from lakesweep_testing.nessie_walk import Cutoff, CutoffRules
 from lakesweep_testing.nessie_writer import NessieWriter
 from lakesweep_testing.servers import MinIOServer, NessieServer, PostgresServer, RealLakeFS
 from lakesweep_testing.servers.process import ServerProcess
-from lakesweep_testing.tcp_proxy import Spoil, TcpProxy, corrupted, cut, delayed, refused
-from lakesweep_testing.trouble import MeddlingBackend, through_store
+from lakesweep_testing.small_disk import SmallDisk
+from lakesweep_testing.tcp_proxy import (
+    SERVER_SPOILS,
+    Spoil,
+    TcpProxy,
+    corrupted,
+    cut,
+    delayed,
+    refused,
+)
+from lakesweep_testing.trouble import at_first, through_store
 from lakesweep_testing.user import User
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -50,22 +63,30 @@ GARBAGE = 4
 
 @dataclass
 class Lake:
-    """lakeFS with its refs in PostgreSQL and its data on MinIO, all its own, so that they may be stopped."""
+    """lakeFS with its refs in PostgreSQL and its data on MinIO, all its own, so that they may be stopped.
+
+    PostgreSQL and MinIO have a small disk each, which may be filled.
+    """
 
     minio: MinIOServer
     postgres: PostgresServer
     lakefs: RealLakeFS
+    disks: dict[str, SmallDisk]
     stack: ExitStack
     bucket: str
 
     def __post_init__(self) -> None:
-        auth = (self.lakefs.access_key_id, self.lakefs.secret_access_key)
+        self._auth = (self.lakefs.access_key_id, self.lakefs.secret_access_key)
         self.api = self.stack.enter_context(
-            httpx.Client(base_url=self.lakefs.api_url, auth=auth, timeout=60)
+            httpx.Client(base_url=self.lakefs.api_url, auth=self._auth, timeout=60)
         )
-        self.client = self.stack.enter_context(
-            LakeFSClient(self.lakefs.api_url, *auth, sleep=lambda s: time.sleep(min(s, 0.2)))
-        )
+        self.client = self.client_at(self.lakefs.port)
+
+    def client_at(self, port: int) -> LakeFSClient:
+        """A client of lakeFS, or of a proxy before it."""
+        url = f"http://127.0.0.1:{port}/api/v1"
+        client = LakeFSClient(url, *self._auth, sleep=lambda s: time.sleep(min(s, 0.2)))
+        return self.stack.enter_context(client)
 
     def make_users(self, count: int) -> None:
         """So many repositories with something live and something that is garbage, and old by now."""
@@ -101,18 +122,25 @@ class Lake:
             request_timeout_seconds=10.0,
         )
 
-    def context(self, user: User, port: int | None = None) -> RunContext:
-        return open_repository(self.client, user.repository, self.options(port), InProcessEngine())
+    def context(
+        self, user: User, port: int | None = None, client: LakeFSClient | None = None
+    ) -> RunContext:
+        """A run, with a proxy before MinIO if its port is given, and by another client than our own."""
+        return open_repository(
+            client or self.client, user.repository, self.options(port), InProcessEngine()
+        )
 
 
 @pytest.fixture(scope="module")
 def lake() -> Iterator[Lake]:
     with ExitStack() as stack:
-        minio = stack.enter_context(MinIOServer())
-        postgres = stack.enter_context(PostgresServer())
+        disks = {name: stack.enter_context(SmallDisk(128)) for name in FILLED}
+        minio = stack.enter_context(MinIOServer(within=disks["minio"].folder))
+        postgres = stack.enter_context(PostgresServer(within=disks["postgres"].folder))
         lakefs = stack.enter_context(RealLakeFS(minio, database=postgres))
-        lake = Lake(minio, postgres, lakefs, stack, minio.make_bucket("troubles"))
-        lake.make_users(len(WHICH) * len(MOMENTS) + 1 + len(SPOILS))
+        lake = Lake(minio, postgres, lakefs, disks, stack, minio.make_bucket("troubles"))
+        each_moment = len(WHICH) + len(FILLED) + 1
+        lake.make_users(each_moment * len(MOMENTS) + 1 + len(SPOILS) + len(SERVER_SPOILS))
         yield lake
 
 
@@ -120,15 +148,22 @@ def objects_left(context: RunContext) -> int:
     return len(list(context.store.keys("data/")))
 
 
+def recorded_deletions(context: RunContext) -> set[str]:
+    """Every address that the events of all runs name as deleted."""
+    keys = [key for key in context.store.keys(f"{OWN}events/") if "-gone-" in key]
+    tables = [pq.read_table(io.BytesIO(context.store.read(key))) for key in keys]
+    return {address for table in tables for address in table["address"].to_pylist()}
+
+
 def assert_live(user: User) -> None:
     assert user.status("main", "committed") == 200
     assert user.status("main", "staged") == 200
 
 
-def collect(context: RunContext) -> LakesweepError | None:
+def collect(open_run: Callable[[], RunContext]) -> LakesweepError | None:
     """None when the run went through: then it did what it says."""
     try:
-        record = run_gc(context, AT_ONCE, SweepRequest())
+        record = run_gc(open_run(), AT_ONCE, SweepRequest())
     except UnexpectedError:
         raise
     except LakesweepError as error:
@@ -151,20 +186,7 @@ def assert_finished(lake: Lake, user: User) -> None:
     run_gc(context, AT_ONCE, SweepRequest())
     assert objects_left(context) == 2
     assert_live(user)
-
-
-def at_first(
-    operation: str, prefix: str, do: Callable[[], None]
-) -> Callable[[ObjectStore], ObjectStore]:
-    """Do something once, before the first such operation."""
-    done: list[bool] = []
-
-    def before(kind: str, key: str) -> None:
-        if not done and kind == operation and key.startswith(prefix):
-            done.append(True)
-            do()
-
-    return MeddlingBackend.wrap(before)
+    assert len(recorded_deletions(context)) == GARBAGE
 
 
 WHICH = ("minio", "postgres", "lakefs")
@@ -178,7 +200,7 @@ def test_a_server_that_stops_in_mid_run_loses_nothing(lake: Lake, which: str, mo
     user = lake.new_user()
     server: ServerProcess = getattr(lake, which)
     context = through_store(lake.context(user), at_first(*MOMENTS[moment], server.kill))
-    error = collect(context)
+    error = collect(lambda: context)
     server.start(port=server.port)
     if which == "minio":
         assert error is not None
@@ -187,11 +209,46 @@ def test_a_server_that_stops_in_mid_run_loses_nothing(lake: Lake, which: str, mo
     assert_finished(lake, user)
 
 
+FILLED = ("minio", "postgres")
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("which", FILLED)
+def test_a_server_whose_disk_is_full_loses_nothing(lake: Lake, which: str, moment: str) -> None:
+    """MinIO takes no write, PostgreSQL goes down. The run says so, or is done without; with room again it is finished."""
+    disk, user = lake.disks[which], lake.new_user()
+    disk.skip_if_not_mounted()
+
+    def fill() -> None:
+        disk.fill()
+        if which == "postgres":
+            lake.postgres.write_until_it_stops()
+
+    context = through_store(lake.context(user), at_first(*MOMENTS[moment], fill))
+    error = collect(lambda: context)
+    disk.empty()
+    if which == "postgres":
+        lake.postgres.kill()
+        lake.postgres.start(port=lake.postgres.port)
+    is_begun = moment == "before it deletes"
+    if which == "minio":
+        assert error is not None
+        assert "StorageFull" in error.message
+        assert error.exit_status == (5 if is_begun else 3)
+        assert is_begun or objects_left(lake.context(user)) == GARBAGE + 2
+    elif error is not None:
+        assert error.exit_status == (5 if is_begun else 3)
+    wait_until_it_answers(lake)
+    assert_finished(lake, user)
+
+
 def wait_until_it_answers(lake: Lake) -> None:
-    """A server whose database went away finds it again after a moment."""
+    """A server whose database went away finds it again after a moment; MinIO looks now and then whether there is room."""
     for _ in range(100):
-        if lake.api.get("/repositories").status_code == 200:
-            return
+        with suppress(ClientError):
+            lake.minio.client().put_object(Bucket="troubles", Key="room", Body=b"")
+            if lake.api.get("/repositories").status_code == 200:
+                return
         time.sleep(0.2)
 
 
@@ -199,7 +256,7 @@ def test_a_store_that_is_back_in_time_is_waited_for(lake: Lake) -> None:
     """A restart between two requests is nothing that a user hears of."""
     user = lake.new_user()
     wrap = at_first("list", "data/", lake.minio.restart)
-    assert collect(through_store(lake.context(user), wrap)) is None
+    assert collect(lambda: through_store(lake.context(user), wrap)) is None
     assert_finished(lake, user)
 
 
@@ -218,7 +275,7 @@ def test_a_network_that_spoils_answers_loses_nothing(lake: Lake, spoil: str) -> 
     """Bytes that are late, missing or wrong end in the right result, or in a clear error."""
     user = lake.new_user()
     with TcpProxy(lake.minio.port, SPOILS[spoil]()) as proxy:
-        error = collect(lake.context(user, proxy.port))
+        error = collect(lambda: lake.context(user, proxy.port))
         if spoil == "delays":
             assert error is None
         else:
@@ -228,6 +285,25 @@ def test_a_network_that_spoils_answers_loses_nothing(lake: Lake, spoil: str) -> 
             assert error.kind in ("storage-denied", "format", "storage", "storage-unreachable"), (
                 error.kind
             )
+    assert_finished(lake, user)
+
+
+@pytest.mark.parametrize("spoil", SERVER_SPOILS)
+def test_a_network_that_spoils_answers_of_lakefs_loses_nothing(lake: Lake, spoil: str) -> None:
+    """What lakeFS says comes late, not at all, wrong, or is a refusal."""
+    user = lake.new_user()
+    with TcpProxy(lake.lakefs.port, SERVER_SPOILS[spoil]()) as proxy:
+        client = lake.client_at(proxy.port)
+        error = collect(lambda: lake.context(user, client=client))
+        if spoil == "delays":
+            assert error is None
+        else:
+            assert proxy.spoiled
+        if spoil.startswith(("lets", "refuses")):
+            assert error is not None
+            assert (error.exit_status, error.kind) == (3, "catalog-denied")
+        if error is not None:
+            assert error.exit_status in (3, 4, 5)
     assert_finished(lake, user)
 
 
@@ -279,6 +355,32 @@ def test_a_nessie_that_stops_in_mid_run_loses_nothing(tmp_path: Path) -> None:
         assert record.objects["deleted"] == 1
         assert not orphan.exists()
         assert all(file.exists() for file in live)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_temporary_keys_that_end_in_mid_run_lose_nothing(lake: Lake, moment: str) -> None:
+    """MinIO itself takes the key no more; with a new one the work is finished."""
+    user = lake.new_user()
+    ends_at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
+    key = lake.minio.temporary_key(ends_at)
+    temporary = replace(
+        lake.options(),
+        s3_access_key_id=key["AccessKeyId"],
+        s3_secret_access_key=key["SecretAccessKey"],
+        s3_session_token=key["SessionToken"],
+    )
+
+    def wait() -> None:
+        while datetime.now(UTC) < ends_at + timedelta(seconds=1):
+            time.sleep(0.1)
+
+    plain = open_repository(lake.client, user.repository, temporary, InProcessEngine())
+    context = through_store(plain, at_first(*MOMENTS[moment], wait))
+    error = collect(lambda: context)
+    assert error is not None
+    assert "AccessDenied" in error.message
+    assert objects_left(lake.context(user)) == GARBAGE + 2
+    assert_finished(lake, user)
 
 
 def test_a_disk_that_is_full_loses_nothing(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Self
 
 import botocore.session
 import pytest
@@ -41,21 +41,12 @@ class Given:
 class NodeKeys:
     """The service by which nodes get the credentials of their role: each question gives a new key of MinIO's AssumeRole.
 
-    MinIO gives keys for a quarter of an hour at least, so the session's policy ends before: by it MinIO itself refuses
-    a key that is older than `life`, and that is the end which the node is told.
+    MinIO refuses a key that is older than `life`, and that is the end which the node is told.
     """
 
     def __init__(self, minio: MinIOServer, life: timedelta) -> None:
-        self._life = life
+        self._minio, self._life = minio, life
         self.given: dict[str, Given] = {}  # by access key, in order
-        self._sts = botocore.session.Session().create_client(
-            "sts",
-            endpoint_url=minio.url,
-            region_name=minio.region,
-            aws_access_key_id=minio.access_key_id,
-            aws_secret_access_key=minio.secret_access_key,
-            config=Config(proxies={}),
-        )
         give = self._give
 
         class Handler(BaseHTTPRequestHandler):
@@ -94,18 +85,7 @@ class NodeKeys:
 
     def _give(self, node: str) -> Given:
         ends_at = datetime.now(UTC).replace(microsecond=0) + self._life
-        until = {"DateLessThan": {"aws:CurrentTime": f"{ends_at:%Y-%m-%dT%H:%M:%SZ}"}}
-        allowed: dict[str, Any] = {
-            "Effect": "Allow",
-            "Action": ["s3:*"],
-            "Resource": ["arn:aws:s3:::*"],
-            "Condition": until,
-        }
-        answer = self._sts.assume_role(
-            RoleArn="arn:aws:iam::123456789012:role/collector",
-            RoleSessionName=node,
-            Policy=json.dumps({"Version": "2012-10-17", "Statement": [allowed]}),
-        )["Credentials"]
+        answer = self._minio.temporary_key(ends_at, node)
         key, secret = answer["AccessKeyId"], answer["SecretAccessKey"]
         self.given[key] = Given(node, key, secret, answer["SessionToken"], ends_at)
         return self.given[key]

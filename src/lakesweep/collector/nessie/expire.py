@@ -85,16 +85,7 @@ def expire(
         except BaseException as error:
             run.fail(error)
             raise
-        try:
-            live_sets.finish_expire(live_set.id, clock())
-        except LakesweepError as error:
-            if record.status is not RunStatus.SWEPT:
-                raise
-            raise PartlySweptError(
-                f"Files of live set {live_set.id} were deleted, all that were planned, but the set could not be told "
-                f"that its expiry is over: {error.message} {opened.reader.command} again ends it.",
-                kind=error.kind,
-            ) from error
+        run.finish(record)
     return record
 
 
@@ -161,6 +152,22 @@ class _Expiry:
         if self._request.defer:
             return self._defer(garbage, found)
         return self._sweep(garbage, found, lease)
+
+    def finish(self, record: RunRecord) -> None:
+        """Say in the set that it is expired. Where that can't be stored, what was deleted is told all the same."""
+        try:
+            self._live_sets.finish_expire(self._live_set.id, self._resources.clock())
+        except LakesweepError as error:
+            if not record.objects["deleted"]:
+                raise
+            deleted = human_count(record.objects["deleted"], "files")
+            said = (
+                f"The expiry is done ({deleted} deleted), but the live set does not say so: {error.message} "
+                f"`{self._opened.reader.command}` goes on."
+            )
+            ended = replace(record, status=RunStatus.PARTLY_SWEPT, reason=said, kind=error.kind)
+            self._resources.save_record_if_possible(self._folder.record, ended)
+            raise PartlySweptError(said, kind=error.kind) from error
 
     def fail(self, error: BaseException) -> None:
         """Say in the set and, where our own folder can be trusted, in the record, why it ended."""
@@ -229,7 +236,9 @@ class _Expiry:
     def _plan_to_go_on_with(self) -> Plan | None:
         """The plan of an earlier, unfinished expiry: begun already, or confirmed now."""
         earlier = find_record(self._resources.store, self._live_set.id)
-        has_begun = earlier is not None and earlier.status is RunStatus.PARTLY_SWEPT
+        # One that came to its end, and could not say so in the set, has begun, too.
+        begun = (RunStatus.PARTLY_SWEPT, RunStatus.SWEPT)
+        has_begun = earlier is not None and earlier.status in begun
         if has_begun:
             self._record = replace(self._record, status=RunStatus.PARTLY_SWEPT)
         plan = find_plan(self._resources.store, self._live_set.id)

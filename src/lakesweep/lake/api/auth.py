@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.replies import error_reply
+from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.values import Credentials
+
+logger = logging.getLogger(__name__)
 
 LOGIN_LIFE_SECONDS = 7 * 24 * 3600
 CREDENTIALS_KEY = "lakesweep_credentials"
@@ -39,6 +43,9 @@ OPEN_ENDPOINTS = frozenset(
         ("POST", "/api/v1/setup_lakefs"),
         ("POST", "/api/v1/auth/login"),
     }
+)
+_CAN_NOT_TELL = (
+    "The lake's ref store does not answer, so it is not known who is asking. Nothing was done."
 )
 _LOOKUP_THREADS = 4
 _TOKEN_HEADER = {"alg": "HS256", "typ": "JWT"}
@@ -112,10 +119,16 @@ class RequireCredentials:
         self._authenticator = authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse with 401, or leave the credentials in the scope and pass on."""
+        """Refuse, or leave the credentials in the scope and pass on."""
         if scope["type"] == "http" and (scope["method"], scope["path"]) not in OPEN_ENDPOINTS:
             presented = find_header(scope, b"authorization") or ""
-            credentials = await self._authenticator.authenticate(presented)
+            try:
+                credentials = await self._authenticator.authenticate(presented)
+            except RefStoreError as error:
+                # A stranger may be asking, who is not told where it lies.
+                logger.error("nobody can be recognised: %s", error)
+                await error_reply(503, _CAN_NOT_TELL)(scope, receive, send)
+                return
             if credentials is None:
                 await unauthorized()(scope, receive, send)
                 return

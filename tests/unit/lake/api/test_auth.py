@@ -18,10 +18,12 @@ from lakesweep.lake.api.auth import (
     LOGIN_LIFE_SECONDS,
     OPEN_ENDPOINTS,
     Authenticator,
+    FindCredentials,
     RequireCredentials,
     is_valid_token,
     issue_token,
 )
+from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.values import Credentials
 
 ALICE = Credentials("AKIAALICE", "alice-secret", "alice", datetime(2024, 1, 1, tzinfo=UTC))
@@ -126,9 +128,11 @@ async def _tell_caller(scope: Scope, receive: Receive, send: Send) -> None:
     await PlainTextResponse(caller.username if caller else "nobody")(scope, receive, send)
 
 
-def _send(method: str, path: str, **headers: str) -> httpx.Response:
+def _send(
+    method: str, path: str, look_up: FindCredentials = find, **headers: str
+) -> httpx.Response:
     async def run() -> httpx.Response:
-        gate = RequireCredentials(_tell_caller, Authenticator(find, is_remote=False))
+        gate = RequireCredentials(_tell_caller, Authenticator(look_up, is_remote=False))
         transport = httpx.ASGITransport(app=gate)
         async with httpx.AsyncClient(transport=transport, base_url="http://lake") as client:
             return await client.request(method, path, headers=headers)
@@ -163,3 +167,15 @@ def test_nothing_else_gets_past_the_gate(method: str, path: str) -> None:
 def test_gate_tells_handlers_who_asks() -> None:
     """Behind the gate the caller is known."""
     assert _send("GET", "/x", authorization=basic("AKIABOB", "bob-secret")).text == "bob"
+
+
+def test_ref_store_that_does_not_answer_is_no_bug() -> None:
+    """Nobody can be recognised meanwhile: 503, which clients wait for. Where it lies is not told to whoever may ask."""
+
+    def look_up(access_key_id: str) -> Credentials | None:
+        raise RefStoreError("the ref store at db.internal is away")
+
+    reply = _send("GET", "/x", look_up, authorization=basic("AKIABOB", "bob-secret"))
+    assert reply.status_code == 503
+    assert "ref store does not answer" in reply.json()["message"]
+    assert "db.internal" not in reply.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,11 @@ _CONNECTION_LIFE_SECONDS = 300
 
 _DENIED_MYSQL_CODES = {1044, 1045, 1142, 1227, 1698}
 _DENIED_SQLSTATES = ("28", "42501")
+# Of PostgreSQL to whoever may not connect; the driver knows no state of a connection that it did not get.
+_DENIED_WORDS = re.compile(
+    "password authentication failed|is not permitted to log in|no pg_hba.conf entry|"
+    'permission denied for database|role ".*" does not exist'
+)
 
 
 def make_engine(database: DatabaseUrl, *, pool_size: int) -> Engine:
@@ -113,7 +119,7 @@ def _is_denied(cause: BaseException) -> bool:
     state = getattr(cause, "sqlstate", None)
     if isinstance(state, str) and state.startswith(_DENIED_SQLSTATES):
         return True
-    if "password authentication failed" in str(cause):  # PostgreSQL, before there is a state
+    if _DENIED_WORDS.search(str(cause)):
         return True
     return bool(cause.args) and cause.args[0] in _DENIED_MYSQL_CODES
 

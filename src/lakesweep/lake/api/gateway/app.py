@@ -30,6 +30,7 @@ from lakesweep.lake.api.gateway.xml import error_document
 from lakesweep.lake.api.lanes import Lanes
 from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.streams import CHUNK_BYTES
+from lakesweep.lake.errors import RefStoreError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.uploads.together import MOST_BYTES
 from lakesweep.lake.values import Credentials
@@ -149,7 +150,8 @@ class _Gateway:
     ) -> GatewayResponse:
         if isinstance(error, S3Error):
             return _error_response(request, error, request_id)
-        if isinstance(error, LakesweepError):
+        # Of the ref store a stranger may be told, who is not to know where it lies.
+        if isinstance(error, LakesweepError) and not isinstance(error, RefStoreError):
             told = to_s3_error(error)
         else:  # the last line of defence: the client gets an id, the log the reason
             told = S3Error("InternalError", "We encountered an internal error. Please try again.")

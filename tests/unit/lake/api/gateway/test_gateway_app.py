@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from lakesweep.lake.api.gateway.app import build_gateway
 from lakesweep.lake.api.lanes import Lanes
-from lakesweep.lake.errors import GoneError, MissingError
+from lakesweep.lake.errors import GoneError, MissingError, RefStoreError
 from lakesweep.lake.lake import Lake
 from lakesweep.lake.values import Credentials, ObjectContent, ObjectStats
 
@@ -231,6 +231,21 @@ def test_an_error_nobody_foresaw_tells_nothing_but_its_id(caplog: pytest.LogCapt
     assert request_id in body.decode()
     assert request_id in caplog.text
     assert "a secret detail" in caplog.text
+
+
+def test_a_stranger_is_not_told_where_the_ref_store_lies(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While it is away nobody can be recognised, and whoever asks gets no more than an id."""
+    client = Client()
+
+    def find(access_key_id: str) -> Credentials | None:
+        raise RefStoreError("the ref store at db.internal is away")
+
+    monkeypatch.setattr(client.lake.credentials, "find", find)
+    status, body = client.send("GET", "/repo/main/a")
+    assert (status, b"db.internal" in body) == (500, False)
+    assert "db.internal" in caplog.text
 
 
 def test_an_error_to_head_has_no_body() -> None:
