@@ -98,7 +98,7 @@ class Sweep:
 
     def _rounds(self) -> Authorised:
         """Look again, delete while the authority lasts, and again until every row has its outcome."""
-        tries = late_rounds = 0
+        tries = late_rounds = idle_rounds = 0
         parts: Sequence[Part] | None = None  # what the round before was allowed to delete
         is_backed_up = self.request.backup_to is None
         clock, margins = self.resources.clock, self.resources.margins
@@ -143,6 +143,13 @@ class Sweep:
                 steps = self.resources.phases.done[first_phase:]
                 name, advice = self.catalog.texts.catalog, self.catalog.slow_step_advice
                 raise guards.too_slow(name, took, valid_for, steps, advice)
+            if any(tried[outcome].objects for outcome in deleting.DONE):
+                idle_rounds = 0
+            elif not is_all_left:
+                idle_rounds += 1
+            if left and idle_rounds >= guards.TRIES:
+                # Round after round would ask for the same rows first, and never come to the others.
+                guards.refuse_more_rounds(self._progress.failed, self._progress.why_failed, left)
             if not left:
                 tries += 1
                 retriable = tried[deleting.THROTTLED] + tried[deleting.FAILED]

@@ -34,6 +34,7 @@ from lakesweep.errors import (
     ConfigError,
     LakesweepError,
     PartlySweptError,
+    StorageError,
     UnexpectedError,
     UnsafeToSweepError,
 )
@@ -235,6 +236,35 @@ def test_a_row_without_an_outcome_ends_the_sweep(folder: Folder) -> None:
         folder.sweep()
     assert stopped.value.kind == "not-conserved"
     assert folder.saved().status is RunStatus.PARTLY_SWEPT
+
+
+class RefusingEngine(InProcessEngine):
+    """Its store refuses the first rows of each round, slowly; for the others no time is left."""
+
+    rounds = 0
+
+    def collect(self, scatter: Scatter) -> Any:
+        self.rounds += 1
+        assert self.rounds < 10, "the sweep does not end"
+        fates = {"denied": 3, "not_tried": OBJECTS - 3}
+        rows = [
+            {"chunk": "c", "outcome": fate, "objects": n, "bytes": n, "example": f"{fate} one"}
+            for fate, n in fates.items()
+        ]
+        return pa.Table.from_pylist(rows, schema=scatter.schema)
+
+
+def test_a_sweep_ends_where_refusals_take_all_of_its_time(folder: Folder) -> None:
+    """A store that keeps its objects (a retention policy, a lock) would be asked round after round, for ever."""
+    engine = RefusingEngine()
+    folder.resources = replace(folder.resources, engine=engine)
+    with pytest.raises(StorageError, match="denied: denied one") as ended:
+        folder.sweep()
+    assert (ended.value.kind, ended.value.exit_status) == ("refused-deletes", 3)
+    assert engine.rounds == guards.TRIES
+    saved = folder.saved()
+    assert (saved.status, saved.kind) == (RunStatus.FAILED, "refused-deletes")
+    assert saved.objects["failed"] == 3
 
 
 class BrokenOffEngine(InProcessEngine):
