@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -186,6 +187,23 @@ def test_a_place_around_the_namespace_is_refused(place: Place) -> None:
     place.outside = Target(around, StorageOptions())
     with pytest.raises(ConfigError, match="overlaps"):
         place.run(BACKUP)
+
+
+@pytest.mark.parametrize("flow", [BACKUP, RESTORE])
+def test_the_namespace_by_another_name_is_no_place_for_copies(
+    place: Place, tmp_path: Path, flow: str
+) -> None:
+    """Behind a link, a mount or an alias of a bucket, each object would be its own copy, and go with it."""
+    (tmp_path / "ns").mkdir()
+    (tmp_path / "backups").symlink_to("ns")
+    place.namespace = Target(Location.parse(f"file://{tmp_path}/ns"), StorageOptions())
+    place.outside = Target(Location.parse(f"file://{tmp_path}/backups"), StorageOptions())
+    place.put(place.namespace, 1, 2, 3)
+    with pytest.raises(ConfigError, match="are one place") as refused:
+        place.run(flow)
+    assert refused.value.kind == "backup-inside-namespace"
+    left = place.namespace.open().keys("")
+    assert not [key for key in left if "same-place" in key]
 
 
 def test_an_empty_list_of_files_is_wrong_use(place: Place) -> None:
