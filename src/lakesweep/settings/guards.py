@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.errors import ConfigError
 from lakesweep.settings.sources import Found, Rank
 from lakesweep.settings.spark_properties import HADOOP_PREFIX
 
+if TYPE_CHECKING:
+    from lakesweep.settings.values import CollectSettings
+
 __all__ = [
     "OURS",
     "check_combinations",
     "keep_pair_together",
     "raise_min_age_only",
+    "refuse_switched_off",
 ]
 
 OURS = (Rank.FLAG, Rank.ENVIRONMENT, Rank.FILE)
@@ -101,3 +105,19 @@ def check_combinations(
             f"Both a Spark master ({values['master'][1]}) and a Spark Connect server "
             f"({values['remote'][1]}) are given; leave one out."
         )
+
+
+def refuse_switched_off(
+    collect: CollectSettings, *, mark: bool = False, sweep: bool = False
+) -> None:
+    """Refuse a mark, or a sweep new or resumed, where a Spark property switches it off."""
+    for wanted, is_on, name in (
+        (mark, collect.do_mark, "do_mark"),
+        (sweep, collect.do_sweep, "do_sweep"),
+    ):
+        if wanted and not is_on:
+            raise ConfigError(
+                f"A {name.removeprefix('do_')} is asked for, and {HADOOP_PREFIX}lakefs.gc.{name} is false. "
+                "Nothing was touched. Leave one of them out.",
+                kind="switched-off",
+            )
