@@ -158,6 +158,16 @@ def test_what_the_backup_does_not_have_can_not_be_restored(place: Place) -> None
     assert place.has(place.namespace, 1, 2, 3) == [True, True, False]
 
 
+def test_a_backup_that_was_cut_short_is_not_restored(place: Place) -> None:
+    """Somebody moved it to another disk. Its copy would be as it is, and not as the object was."""
+    place.put(place.outside, 1, 3)
+    place.outside.open().write(address(2), b"cont")
+    with pytest.raises(StorageError, match="4 bytes are there, 9 by the mark") as error:
+        place.run(RESTORE)
+    assert address(2) in error.value.message
+    assert place.has(place.namespace, 1, 2, 3) == [True, False, True]
+
+
 def test_nothing_foreign_is_copied_into_the_namespace(place: Place) -> None:
     """A list edited by hand can't write below _lakefs/ or over the repository's marker."""
     for name in ("_lakefs/x", "dummy", "data/plain"):
