@@ -214,6 +214,7 @@ class Sweep:
             size_bytes=sum(part.bytes for part in parts),
         )
         tried: dict[str, Tally] = defaultdict(Tally)
+        begun = self._attempts()
         self._may_have_deleted = True  # until the round says what it did
         with resources.phases.phase("delete") as step:
             for row in self._collected(scatter):
@@ -225,7 +226,17 @@ class Sweep:
             self._may_have_deleted = self._progress.deleted.objects > 0
             step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
+        if self._attempts() > begun + len(chunks):
+            # An attempt that was lost with its executor, or outrun by another, may delete until its time is over.
+            self.lease.leave_to_run_out()
         return tried
+
+    def _attempts(self) -> int:
+        """How many attempts at chunks have begun, by their intents; none of an engine whose tasks end with their job."""
+        if self.resources.engine.process_tree:
+            return 0
+        keys = self.resources.store.keys(self.catalog.files.ledger)
+        return sum(key.endswith(deleting.INTENT) for key in keys)
 
     def _collected(self, scatter: Scatter) -> list[dict[str, Any]]:
         """What became of the rows of a round. Where the round breaks off, its tasks may outlive it."""

@@ -302,6 +302,36 @@ def test_a_round_that_broke_off_leaves_its_lease_to_run_out(
     assert not folder.left(), "the tasks could delete all that time"
 
 
+class TwiceTriedEngine(InProcessEngine):
+    """Tries some tasks of a cluster twice, and takes the second answer: the first attempts may go on somewhere."""
+
+    process_tree = ""
+
+    def __init__(self, tried_twice: int) -> None:
+        super().__init__()
+        self._tried_twice = tried_twice
+
+    def collect(self, scatter: Scatter) -> Any:
+        if self._tried_twice:
+            list(scatter.work(iter(scatter.items[: self._tried_twice])))
+        return super().collect(scatter)
+
+
+@pytest.mark.parametrize("tried_twice", [0, 1])
+def test_a_lost_attempt_of_a_task_keeps_the_lease_until_it_runs_out(
+    folder: Folder, tried_twice: int
+) -> None:
+    """An executor that nobody hears of may still delete, also what a restore would bring back."""
+    folder.resources = replace(folder.resources, engine=TwiceTriedEngine(tried_twice))
+    assert folder.sweep().status is RunStatus.SWEPT
+    restore = Lease(folder.store, "folder", "restore")
+    if not tried_twice:
+        with restore:
+            return
+    with pytest.raises(UnsafeToSweepError, match="until its lease runs out"), restore:
+        pass
+
+
 def test_a_round_that_broke_off_frees_its_lease_where_its_tasks_are_watched(
     folder: Folder,
 ) -> None:
