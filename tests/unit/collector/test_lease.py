@@ -20,7 +20,7 @@ from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
-from lakesweep.errors import StorageError, UnsafeToSweepError
+from lakesweep.errors import StorageError, ThrottledError, UnsafeToSweepError
 from lakesweep.storage import LISTING_SCHEMA, ObjectInfo, ObjectStore, open_store
 from lakesweep.storage.values import Folder
 
@@ -44,6 +44,24 @@ def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
     with Lease(store, "repo", "gc") as second:
         second.assert_held()
         assert second.store_time is not None
+
+
+def test_a_lease_that_was_made_while_the_store_said_slow_down_is_ours(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write is asked for again, and finds its own file: nobody else has it, and nobody would give it back."""
+    plain, busy = store.backend.put, [True]
+
+    def put(key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        info = plain(key, data, create=create, if_match=if_match)
+        if create and busy.pop():
+            raise ThrottledError("slow down")
+        return info
+
+    monkeypatch.setattr(store.backend, "put", put)
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+        assert taken.store_time is not None
 
 
 @pytest.mark.parametrize(("hours", "is_refused"), [(-7, True), (2, True), (0, False)])
