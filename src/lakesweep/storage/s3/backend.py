@@ -83,7 +83,8 @@ class S3Backend(CloudBackend):
 
     def folder(self, prefix: str) -> Folder:
         pages = list(self._pages(prefix, delimiter="/"))
-        folders = tuple(name for page in pages for name in page.folders)
+        # Some servers begin a page with the folder that ended the one before.
+        folders = tuple(dict.fromkeys(name for page in pages for name in page.folders))
         objects = pa.Table.from_batches([page.objects for page in pages]).combine_chunks()
         return Folder(folders, objects.to_batches()[0] if objects.num_rows else pages[0].objects)
 
