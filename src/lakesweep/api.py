@@ -37,6 +37,7 @@ from lakesweep.errors import ConfigError, UnknownOptionError, foreign_errors_as_
 from lakesweep.metrics.watched import current_run, watched_run
 from lakesweep.progress.displays import fitting_display
 from lakesweep.report.html.beside import RunPlace, write_page
+from lakesweep.settings.guards import refuse_switched_off
 from lakesweep.settings.lakefs_options import SETTING
 from lakesweep.settings.load import load_settings
 
@@ -161,6 +162,7 @@ def mark(
 ) -> RunRecord:
     """Find the garbage and write the plan; delete nothing."""
     settings = _settings(spark, options, MarkOptions, guards, region)
+    refuse_switched_off(settings.collect, mark=True)
     request = mark_request(settings, repo)
     with _watched(spark, repo, settings, "mark") as context:
         return run_mark(context, request)
@@ -176,6 +178,7 @@ def sweep(
 ) -> RunRecord:
     """Delete what an earlier mark planned and is garbage still; `mark_id` may be an older client's folder."""
     settings = _settings(spark, options, SweepOptions, guards)
+    refuse_switched_off(settings.collect, sweep=True)
     request = sweep_request(settings, repo)
     with _watched(spark, repo, settings, "sweep") as context:
         return run_sweep(context, mark_id, request)
@@ -191,6 +194,7 @@ def resume(
 ) -> RunRecord:
     """Go on with a sweep that was interrupted or that left keys."""
     settings = _settings(spark, options, SweepOptions, guards)
+    refuse_switched_off(settings.collect, sweep=True)
     request = sweep_request(settings, repo)
     with _watched(spark, repo, settings, "resume") as context:
         return run_resume(context, run_id, request)

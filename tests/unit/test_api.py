@@ -84,6 +84,27 @@ def test_unknown_option_is_an_error_before_anything_is_read(function: str, name:
     assert caught.value.exit_status == ConfigError.exit_status
 
 
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        ("mark", "lakefs.gc.do_mark"),
+        ("sweep", "lakefs.gc.do_sweep"),
+        ("resume", "lakefs.gc.do_sweep"),
+        ("resume", "lakefs.debug.gc.no_delete"),
+    ],
+)
+def test_what_the_session_switches_off_is_refused(
+    monkeypatch: pytest.MonkeyPatch, function: str, name: str
+) -> None:
+    """A cluster on which nothing may be deleted says so in its properties, to functions as to commands."""
+    word = "true" if "no_delete" in name else "false"
+    properties = {f"spark.hadoop.{name}": word, "spark.hadoop.lakefs.gc.mark_id": "m1"}
+    monkeypatch.setattr(api, "_properties", lambda spark: properties)
+    with pytest.raises(ConfigError, match=r"is false\. Nothing was touched") as refused:
+        CALLS[function]()
+    assert refused.value.kind == "switched-off"
+
+
 def test_error_names_the_option_that_was_meant() -> None:
     """The nearest one of the function's own."""
     with pytest.raises(UnknownOptionError, match="Did you mean 'dry_run'"):

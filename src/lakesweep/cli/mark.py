@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lakesweep.cli.options import Region, Repo, with_settings
-from lakesweep.cli.running import PendingRun, on_spark, refuse_switched_off, run_and_show
+from lakesweep.cli.running import PendingRun, on_spark, run_and_show
+from lakesweep.settings.guards import refuse_switched_off
 from lakesweep.settings.values import Settings
 
 __all__ = ["mark"]
@@ -19,7 +20,7 @@ def mark(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.collect import run_mark
     from lakesweep.collector.lakefs.opening import mark_request
 
-    refuse_switched_off(settings, mark=True)
+    refuse_switched_off(settings.collect, mark=True)
     request = mark_request(settings, repo)
     pending = PendingRun(repo, what=request.what.value, mark_id=request.mark_id or "")
     run_and_show(settings, pending, lambda context: run_mark(context, request))

@@ -31,7 +31,6 @@ __all__ = [
         "opened_run",
         "pending_nessie_run",
         "progress_display",
-        "refuse_switched_off",
         "run_and_show",
     ),
     *("show_record", "show_run", "start_engine"),
@@ -207,20 +206,6 @@ def show_record(output: OutputSettings, record: RunRecord) -> None:
         print_json(record.as_json())
     else:
         print_text(nessie_run_text(record) if record.what == NESSIE else run_text(record))
-
-
-def refuse_switched_off(settings: Settings, *, mark: bool = False, sweep: bool = False) -> None:
-    """Refuse `mark` or `sweep` where a Spark property switches it off."""
-    for wanted, is_on, name in (
-        (mark, settings.collect.do_mark, "do_mark"),
-        (sweep, settings.collect.do_sweep, "do_sweep"),
-    ):
-        if wanted and not is_on:
-            raise ConfigError(
-                f"`lakesweep {name.removeprefix('do_')}` is asked for, and spark.hadoop.lakefs.gc.{name} is false. "
-                "Nothing was touched. Leave one of them out.",
-                kind="switched-off",
-            )
 
 
 def progress_display(output: OutputSettings) -> Display | None:

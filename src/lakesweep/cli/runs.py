@@ -11,6 +11,7 @@ from lakesweep.cli.pages import PageSums, check_page_files, lakefs_place, write_
 from lakesweep.cli.render import print_result, print_text, table_lines
 from lakesweep.cli.running import PendingRun, on_spark, opened_run, run_and_show, show_record
 from lakesweep.cli.runs_prune import prune
+from lakesweep.settings.guards import refuse_switched_off
 from lakesweep.settings.values import Settings
 
 __all__ = ["runs_app"]
@@ -95,6 +96,7 @@ def resume(repo: Repo, run_id: _RunId, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.collect import run_resume
     from lakesweep.collector.lakefs.opening import sweep_request
 
+    refuse_switched_off(settings.collect, sweep=True)
     request = sweep_request(settings, repo)
     run_and_show(settings, PendingRun(repo), lambda context: run_resume(context, run_id, request))
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lakesweep.cli.options import Region, Repo, with_settings
-from lakesweep.cli.running import PendingRun, on_spark, refuse_switched_off, run_and_show
+from lakesweep.cli.running import PendingRun, on_spark, run_and_show
+from lakesweep.settings.guards import refuse_switched_off
 from lakesweep.settings.values import Settings
 
 __all__ = ["sweep"]
@@ -22,7 +23,7 @@ def sweep(repo: Repo, region: Region = None, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.collect import run_sweep
     from lakesweep.collector.lakefs.opening import named_mark, sweep_request
 
-    refuse_switched_off(settings, sweep=True)
+    refuse_switched_off(settings.collect, sweep=True)
     named, request = named_mark(settings), sweep_request(settings, repo)
     run_and_show(
         settings,

@@ -14,7 +14,7 @@ from lakesweep.collector.record import Phase, RunRecord, RunStatus
 from lakesweep.domain.cutoff import SafetyMargins, assert_clocks_agree
 from lakesweep.domain.durations import format_duration
 from lakesweep.domain.verdicts import Tally
-from lakesweep.errors import ConfigError, UnsafeToSweepError
+from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
 from lakesweep.storage import StorageOptions
 
 # A plan of at most so many objects and bytes needs no confirmation: the share of a small lake says little.
@@ -146,6 +146,16 @@ def refuse_executor_clocks(example: str) -> None:
     raise UnsafeToSweepError(
         f"No executor could delete in time: {example}. Nothing more was deleted.",
         kind="clock-skew",
+    )
+
+
+def refuse_more_rounds(failed: Tally, why: str, left: int) -> None:
+    """Refuse to go on where what the store does not delete takes all the time, and nothing else is reached."""
+    raise StorageError(
+        f"{failed} could not be deleted ({why}), round after round, and the time to delete was over before {left} others "
+        "were tried. Nothing was deleted in these rounds. Look for what keeps the objects: a missing right, a retention "
+        "policy, a lock on objects, or a store that asks to slow down.",
+        kind="refused-deletes",
     )
 
 

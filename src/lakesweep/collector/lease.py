@@ -166,10 +166,13 @@ class Lease:
         try:
             info = self._store.write(self._key(self._number), self._content(False), create=True)
         except ObjectExistsError as error:
-            raise UnsafeToSweepError(
-                f"Another collector took the lease on {self._repository} at this moment. Nothing was deleted. Run again later.",
-                kind="lease-held",
-            ) from error
+            # A store that said "slow down" may have made the file all the same, and was asked again.
+            if self._highest().owner != self._owner:
+                raise UnsafeToSweepError(
+                    f"Another collector took the lease on {self._repository} at this moment. Nothing was deleted. Run again later.",
+                    kind="lease-held",
+                ) from error
+            info = self._store.stat(self._key(self._number))
         except StorageError:
             # The answer may be all that was lost: a lease that nobody holds must not keep the next run out.
             self._release()
@@ -184,9 +187,28 @@ class Lease:
             raise
 
     def _remove_older(self) -> None:
-        older = [key for key in self._store.keys(self._folder) if key < self._key(self._number)]
+        own = self._key(self._number)
+        listed = self._store.list_folder(self._folder).objects.select(["key", "last_modified"])
+        older = []
+        for row in listed.to_pylist():
+            if row["key"] == own:
+                self._refuse_other_times(row["last_modified"])
+            elif row["key"] < own:
+                older.append(row["key"])
         if older:
             self._store.delete_many(older)
+
+    def _refuse_other_times(self, listed: datetime | None) -> None:
+        """Refuse a store whose listings, which tell the age of what may go, have another time than its look-ups."""
+        taken = self.store_time
+        if listed is None or taken is None or abs(listed - taken) <= SAFETY_FULL.clock_skew:
+            return
+        raise UnsafeToSweepError(
+            f"The store of {self._repository} gives one object the time {format_time(listed)} in a listing, and "
+            f"{format_time(taken)} where it is looked up: ages can't be told by it. Nothing was deleted. Have the store "
+            "tell all times in UTC.",
+            kind="clock-skew",
+        )
 
     def _give_way_if_renewed(self, held: _Held) -> None:
         """Give the lease back when its owner, taken for dead, renewed it between our look and our file.

@@ -98,7 +98,7 @@ class Sweep:
 
     def _rounds(self) -> Authorised:
         """Look again, delete while the authority lasts, and again until every row has its outcome."""
-        tries = late_rounds = 0
+        tries = late_rounds = idle_rounds = 0
         parts: Sequence[Part] | None = None  # what the round before was allowed to delete
         is_backed_up = self.request.backup_to is None
         clock, margins = self.resources.clock, self.resources.margins
@@ -143,6 +143,13 @@ class Sweep:
                 steps = self.resources.phases.done[first_phase:]
                 name, advice = self.catalog.texts.catalog, self.catalog.slow_step_advice
                 raise guards.too_slow(name, took, valid_for, steps, advice)
+            if any(tried[outcome].objects for outcome in deleting.DONE):
+                idle_rounds = 0
+            elif not is_all_left:
+                idle_rounds += 1
+            if left and idle_rounds >= guards.TRIES:
+                # Round after round would ask for the same rows first, and never come to the others.
+                guards.refuse_more_rounds(self._progress.failed, self._progress.why_failed, left)
             if not left:
                 tries += 1
                 retriable = tried[deleting.THROTTLED] + tried[deleting.FAILED]
@@ -207,6 +214,7 @@ class Sweep:
             size_bytes=sum(part.bytes for part in parts),
         )
         tried: dict[str, Tally] = defaultdict(Tally)
+        begun = self._attempts()
         self._may_have_deleted = True  # until the round says what it did
         with resources.phases.phase("delete") as step:
             for row in self._collected(scatter):
@@ -218,7 +226,17 @@ class Sweep:
             self._may_have_deleted = self._progress.deleted.objects > 0
             step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
+        if self._attempts() > begun + len(chunks):
+            # An attempt that was lost with its executor, or outrun by another, may delete until its time is over.
+            self.lease.leave_to_run_out()
         return tried
+
+    def _attempts(self) -> int:
+        """How many attempts at chunks have begun, by their intents; none of an engine whose tasks end with their job."""
+        if self.resources.engine.process_tree:
+            return 0
+        keys = self.resources.store.keys(self.catalog.files.ledger)
+        return sum(key.endswith(deleting.INTENT) for key in keys)
 
     def _collected(self, scatter: Scatter) -> list[dict[str, Any]]:
         """What became of the rows of a round. Where the round breaks off, its tasks may outlive it."""

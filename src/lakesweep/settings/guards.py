@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.errors import ConfigError
+from lakesweep.settings.kinds import SECONDS
+from lakesweep.settings.resolve import errors_naming
 from lakesweep.settings.sources import Found, Rank
 from lakesweep.settings.spark_properties import HADOOP_PREFIX
+
+if TYPE_CHECKING:
+    from lakesweep.settings.values import CollectSettings
 
 __all__ = [
     "OURS",
     "check_combinations",
     "keep_pair_together",
     "raise_min_age_only",
+    "refuse_switched_off",
 ]
 
 OURS = (Rank.FLAG, Rank.ENVIRONMENT, Rank.FILE)
@@ -29,15 +35,19 @@ def raise_min_age_only(sources: dict[str, list[Found]], warnings: list[str]) -> 
     kept: list[Found] = []
     for found in sources["min_age"]:
         if found.rank is Rank.SPARK:
-            seconds = str(found.raw).strip()
-            age = timedelta(seconds=float(seconds)) if seconds.isdigit() else timedelta(0)
+            text = str(found.raw).strip()
+            age = timedelta(0)
+            if text and not text.startswith("-"):
+                # A text that nobody understands may be meant to keep more, so it is an error.
+                with errors_naming(found.where):
+                    age = cast(timedelta, SECONDS.parse(text))
             if age <= _LEAST_MIN_AGE:
                 warnings.append(
-                    f"{found.where}={seconds} is left out: it may raise the minimum age of "
+                    f"{found.where}={text} is left out: it may raise the minimum age of "
                     f"{format_duration(_LEAST_MIN_AGE)}, never lower it."
                 )
                 continue
-            found = Found(f"{seconds}s", found.where, found.rank)
+            found = Found(format_duration(age), found.where, found.rank)
         kept.append(found)
     sources["min_age"] = kept
 
@@ -101,3 +111,19 @@ def check_combinations(
             f"Both a Spark master ({values['master'][1]}) and a Spark Connect server "
             f"({values['remote'][1]}) are given; leave one out."
         )
+
+
+def refuse_switched_off(
+    collect: CollectSettings, *, mark: bool = False, sweep: bool = False
+) -> None:
+    """Refuse a mark, or a sweep new or resumed, where a Spark property switches it off."""
+    for wanted, is_on, name in (
+        (mark, collect.do_mark, "do_mark"),
+        (sweep, collect.do_sweep, "do_sweep"),
+    ):
+        if wanted and not is_on:
+            raise ConfigError(
+                f"A {name.removeprefix('do_')} is asked for, and {HADOOP_PREFIX}lakefs.gc.{name} is false. "
+                "Nothing was touched. Leave one of them out.",
+                kind="switched-off",
+            )

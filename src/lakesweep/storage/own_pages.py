@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageError
 from lakesweep.storage.retry import Patience
-from lakesweep.storage.s3.pages import Page, read_page_as_xml, relative_key
+from lakesweep.storage.s3.pages import Page, checked_successor, read_page_as_xml, relative_key
 from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
 from lakesweep.storage.values import listing_batch
@@ -64,7 +64,7 @@ def _all_pages(
     while token is not None:
         asked = query | ({token_name: token} if token else {})
         page = read(_asked(authorise, asked, options))
-        yield page
+        yield checked_successor(page, token)
         token = page.next_token
 
 

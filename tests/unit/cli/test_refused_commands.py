@@ -56,6 +56,7 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (["sweep", "repo", "--mark-id", "m", "--what", "all"], "No such option"),
         (["sweep", "repo", "--mark-id", "m", "--unsafe-min-age", "other"], "another repository"),
         (["runs", "resume", "repo", "r", "--unsafe-min-age", "other"], "another repository"),
+        (["runs", "resume", "repo", "r", "--conf", f"{GC}do_sweep=false"], "do_sweep is false"),
         (["backup", "repo", "--mark-id", "m"], "--to"),
         (["backup", "repo", "--to", "file:///tmp/x"], "--mark-id"),
         (["backup", "repo", "--mark-id", "m", "--to", "nowhere"], "not understood"),

@@ -7,9 +7,12 @@ import os
 import subprocess
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from lakesweep.collector import lease as lease_module
@@ -17,8 +20,9 @@ from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
-from lakesweep.errors import StorageError, UnsafeToSweepError
-from lakesweep.storage import ObjectInfo, ObjectStore, open_store
+from lakesweep.errors import StorageError, ThrottledError, UnsafeToSweepError
+from lakesweep.storage import LISTING_SCHEMA, ObjectInfo, ObjectStore, open_store
+from lakesweep.storage.values import Folder
 
 
 @pytest.fixture
@@ -40,6 +44,47 @@ def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:
     with Lease(store, "repo", "gc") as second:
         second.assert_held()
         assert second.store_time is not None
+
+
+def test_a_lease_that_was_made_while_the_store_said_slow_down_is_ours(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write is asked for again, and finds its own file: nobody else has it, and nobody would give it back."""
+    plain, busy = store.backend.put, [True]
+
+    def put(key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        info = plain(key, data, create=create, if_match=if_match)
+        if create and busy.pop():
+            raise ThrottledError("slow down")
+        return info
+
+    monkeypatch.setattr(store.backend, "put", put)
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+        assert taken.store_time is not None
+
+
+@pytest.mark.parametrize(("hours", "is_refused"), [(-7, True), (2, True), (0, False)])
+def test_a_store_that_lists_other_times_than_it_tells_is_refused(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, hours: int, is_refused: bool
+) -> None:
+    """Local time that calls itself UTC, say: every listed object would be some hours older than it is."""
+    plain = store.backend.folder
+
+    def in_local_time(prefix: str) -> Folder:
+        told = plain(prefix)
+        times = pc.add(told.objects.column("last_modified"), pa.scalar(timedelta(hours=hours)))
+        return replace(told, objects=told.objects.set_column(2, LISTING_SCHEMA.field(2), times))
+
+    monkeypatch.setattr(store.backend, "folder", in_local_time)
+    lease = Lease(store, "repo", "gc")
+    if not is_refused:
+        with lease:
+            return
+    with pytest.raises(UnsafeToSweepError, match="in a listing") as refused:
+        lease.__enter__()
+    assert refused.value.kind == "clock-skew"
+    assert lease.told_holder(datetime.now(UTC)) == "", "it was given back"
 
 
 def leave_dead(store: ObjectStore, process_tree: str, life: timedelta = timedelta(0)) -> None:

@@ -34,6 +34,7 @@ from lakesweep.errors import (
     ConfigError,
     LakesweepError,
     PartlySweptError,
+    StorageError,
     UnexpectedError,
     UnsafeToSweepError,
 )
@@ -237,6 +238,35 @@ def test_a_row_without_an_outcome_ends_the_sweep(folder: Folder) -> None:
     assert folder.saved().status is RunStatus.PARTLY_SWEPT
 
 
+class RefusingEngine(InProcessEngine):
+    """Its store refuses the first rows of each round, slowly; for the others no time is left."""
+
+    rounds = 0
+
+    def collect(self, scatter: Scatter) -> Any:
+        self.rounds += 1
+        assert self.rounds < 10, "the sweep does not end"
+        fates = {"denied": 3, "not_tried": OBJECTS - 3}
+        rows = [
+            {"chunk": "c", "outcome": fate, "objects": n, "bytes": n, "example": f"{fate} one"}
+            for fate, n in fates.items()
+        ]
+        return pa.Table.from_pylist(rows, schema=scatter.schema)
+
+
+def test_a_sweep_ends_where_refusals_take_all_of_its_time(folder: Folder) -> None:
+    """A store that keeps its objects (a retention policy, a lock) would be asked round after round, for ever."""
+    engine = RefusingEngine()
+    folder.resources = replace(folder.resources, engine=engine)
+    with pytest.raises(StorageError, match="denied: denied one") as ended:
+        folder.sweep()
+    assert (ended.value.kind, ended.value.exit_status) == ("refused-deletes", 3)
+    assert engine.rounds == guards.TRIES
+    saved = folder.saved()
+    assert (saved.status, saved.kind) == (RunStatus.FAILED, "refused-deletes")
+    assert saved.objects["failed"] == 3
+
+
 class BrokenOffEngine(InProcessEngine):
     """Loses its driver's job before any task has run; the tasks are elsewhere, and still there."""
 
@@ -270,6 +300,36 @@ def test_a_round_that_broke_off_leaves_its_lease_to_run_out(
     (round_before,) = engine.broken_off
     InProcessEngine().collect(round_before)
     assert not folder.left(), "the tasks could delete all that time"
+
+
+class TwiceTriedEngine(InProcessEngine):
+    """Tries some tasks of a cluster twice, and takes the second answer: the first attempts may go on somewhere."""
+
+    process_tree = ""
+
+    def __init__(self, tried_twice: int) -> None:
+        super().__init__()
+        self._tried_twice = tried_twice
+
+    def collect(self, scatter: Scatter) -> Any:
+        if self._tried_twice:
+            list(scatter.work(iter(scatter.items[: self._tried_twice])))
+        return super().collect(scatter)
+
+
+@pytest.mark.parametrize("tried_twice", [0, 1])
+def test_a_lost_attempt_of_a_task_keeps_the_lease_until_it_runs_out(
+    folder: Folder, tried_twice: int
+) -> None:
+    """An executor that nobody hears of may still delete, also what a restore would bring back."""
+    folder.resources = replace(folder.resources, engine=TwiceTriedEngine(tried_twice))
+    assert folder.sweep().status is RunStatus.SWEPT
+    restore = Lease(folder.store, "folder", "restore")
+    if not tried_twice:
+        with restore:
+            return
+    with pytest.raises(UnsafeToSweepError, match="until its lease runs out"), restore:
+        pass
 
 
 def test_a_round_that_broke_off_frees_its_lease_where_its_tasks_are_watched(

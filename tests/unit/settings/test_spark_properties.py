@@ -180,6 +180,21 @@ def test_a_property_never_lowers_the_minimum_age(seconds: str) -> None:
     assert "never lower it" in settings.warnings[0]
 
 
+@pytest.mark.parametrize("seconds", ["172800.0", "2d", "48h", " 172800 "])
+def test_a_property_raises_the_minimum_age_in_any_spelling_of_seconds(seconds: str) -> None:
+    """What is meant to keep more is never passed over."""
+    settings = load({"lakefs.debug.gc.uncommitted_min_age_seconds": seconds})
+    assert settings.collect.min_age == timedelta(days=2)
+    assert settings.warnings == ()
+
+
+@pytest.mark.parametrize("seconds", ["172,800", "two days", "1e6", "²"])
+def test_a_minimum_age_that_nobody_can_read_is_an_error(seconds: str) -> None:
+    """It may be meant to keep more, as a misspelt switch may."""
+    with pytest.raises(ConfigError, match=r"uncommitted_min_age_seconds: .*Nothing was touched"):
+        load({"lakefs.debug.gc.uncommitted_min_age_seconds": seconds})
+
+
 @pytest.mark.parametrize(
     ("properties", "kind"),
     [

@@ -10,9 +10,11 @@ import pytest
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import StorageError
-from lakesweep.storage import KeyRange, ObjectStore, StorageOptions
+from lakesweep.storage import KeyRange, ObjectStore, StorageOptions, open_store
 from lakesweep.storage.congestion import CongestionControl
+from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.memory import MemoryBackend, memory_container
+from lakesweep.storage.s3.backend import S3Backend
 from lakesweep.storage.translate import TRANSIENT
 
 KEYS = [f"p/{number}" for number in range(6)]
@@ -74,3 +76,50 @@ def test_listing_of_another_order_does_not_go_on_after_an_error(store: ObjectSto
     store.backend.breaks_before_page = 1
     with pytest.raises(StorageError, match="broken"):
         listed(store, KeyRange("p/"))
+
+
+@pytest.fixture
+def s3_store() -> ObjectStore:
+    options = StorageOptions(
+        s3_access_key_id="k", s3_secret_access_key="s", s3_endpoint="http://127.0.0.1:9"
+    )
+    return open_store(Location.parse("s3://bucket/lake"), options)
+
+
+def test_folder_that_two_pages_name_is_one_folder(
+    s3_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some servers begin a page with the folder that ended the one before; a listing would visit it twice, and refuse."""
+
+    def request(method: str, what: str, *, query: dict[str, str]) -> Reply:
+        is_last = "continuation-token" in query
+        page = (
+            f"<ListBucketResult><IsTruncated>{str(not is_last).lower()}</IsTruncated><NextContinuationToken>t"
+            "</NextContinuationToken><CommonPrefixes><Prefix>lake/data/a/</Prefix></CommonPrefixes></ListBucketResult>"
+        )
+        return Reply(200, {}, page.encode())
+
+    assert isinstance(s3_store.backend, S3Backend)
+    monkeypatch.setattr(s3_store.backend._client, "request", request)
+    assert s3_store.list_folder("data/").folders == ("data/a/",)
+
+
+def test_listing_whose_page_is_its_own_successor_is_refused(
+    s3_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that passes over continuation tokens gives its first page for ever."""
+    page = (
+        "<ListBucketResult><KeyCount>1</KeyCount><IsTruncated>true</IsTruncated><NextContinuationToken>t"
+        "</NextContinuationToken><Contents><Key>lake/a</Key><Size>1</Size></Contents></ListBucketResult>"
+    )
+    asked: list[str] = []
+
+    def request(method: str, what: str, **more: object) -> Reply:
+        asked.append(what)
+        assert len(asked) < 5, "the listing does not end"
+        return Reply(200, {}, page.encode())
+
+    assert isinstance(s3_store.backend, S3Backend)
+    monkeypatch.setattr(s3_store.backend._client, "request", request)
+    with pytest.raises(StorageError, match="its own successor"):
+        list(s3_store.list(""))

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from lakesweep.cli.nessie.catalog_client import check_reverifying
+from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.cutoff_policies import parse_policies, parse_policy
+from lakesweep.domain.durations import format_time
 from lakesweep.domain.live_sets import LiveSetId
 from lakesweep.errors import ConfigError
 from lakesweep.settings.nessie_values import OptionValues
@@ -27,7 +29,7 @@ def mark_request(options: OptionValues, *, collects_dropped: bool | None = None)
     """
     from lakesweep.collector.nessie.requests import MarkRequest
 
-    reference_time = options["cutoff_ref_time"] or datetime.now(UTC)
+    reference_time = _reference_time(options)
     default, texts = options["default_cutoff"], tuple(options["cutoff"].items())
     with errors_naming(options.where("default_cutoff")):
         parse_policy(default, reference_time)
@@ -48,7 +50,7 @@ def cutoffs_request(options: OptionValues, days: tuple[int, ...]) -> CutoffsRequ
     """What the options ask of a what-if that shows these days."""
     from lakesweep.collector.nessie.what_if.what_if import CutoffsRequest
 
-    reference_time = options["cutoff_ref_time"] or datetime.now(UTC)
+    reference_time = _reference_time(options)
     with errors_naming(options.where("cutoff")):
         policies = parse_policies("NONE", tuple(options["cutoff"].items()), reference_time)
     return CutoffsRequest(
@@ -90,6 +92,22 @@ def expire_request(
         is_catalog_moved=options["catalog_moved"],
         parallelism=options["expiry_parallelism"],
     )
+
+
+def _reference_time(options: OptionValues) -> datetime:
+    """The time from which durations count back: that of the user, or now."""
+    wanted: datetime | None = options["cutoff_ref_time"]
+    now = datetime.now(UTC)
+    if wanted is None:
+        return now
+    # A clock that it was read from may be ahead of ours.
+    if wanted > now + SAFETY_FULL.clock_skew:
+        raise ConfigError(
+            f"{options.where('cutoff_ref_time')}: {format_time(wanted)} lies in the future, and durations that count back "
+            "from there keep less than they say. Nothing was touched.",
+            kind="now-in-future",
+        )
+    return wanted
 
 
 def _grace(options: OptionValues) -> timedelta | None:

@@ -121,10 +121,21 @@ class _Copier:
             else:
                 sane.append(address)
         originals: list[ObjectInfo] = []
+        marked = dict(
+            zip(batch.addresses, batch.rows.column("size_bytes").to_pylist(), strict=True)
+        )
         known = look_up(self.source, sane, self.askers, trust_absence=False)
         for address, original in known.items():
             if isinstance(original, ObjectInfo):
-                originals.append(original)
+                size = marked[address]
+                if size in (None, original.size):
+                    originals.append(original)
+                else:
+                    # A backup that was cut short, or another object than the marked one: its copy would be no proof.
+                    outcomes[address] = (
+                        FAILED,
+                        f"{original.size} bytes are there, {size} by the mark",
+                    )
             elif original is None:
                 outcomes[address] = MISSING, "not in the source"
             else:

@@ -12,10 +12,11 @@ from lakesweep.collector.copies.lookups import NEIGHBOURS
 from lakesweep.collector.copies.order import in_order
 from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes
 from lakesweep.collector.parts import Part, tally_of
+from lakesweep.collector.target import own_name
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
-from lakesweep.errors import ConfigError, StorageError, UnsafeToSweepError
+from lakesweep.errors import ConfigError, ObjectNotFoundError, StorageError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
 
 _MOST_ROWS_PER_CHUNK = 2 * NEIGHBOURS
@@ -69,8 +70,37 @@ def refuse_inside(namespace: Location, other: Location) -> None:
         )
 
 
+def _refuse_same_place(road: CopyRoad) -> None:
+    """Refuse source and target that are one place by two names, as links, mounts and aliases of buckets make them: each
+    object would be taken for its own copy."""
+    key = own_name(road.folder, "same-place", ".json")
+    ends = [end.open() for end in (road.source, road.target)]
+    own = road.own_folder.open()
+    own.write(key, b"{}")
+    try:
+        is_one_place = all(_has(end, key) for end in ends)
+    finally:
+        own.delete_many([key])
+    if is_one_place:
+        source, target = (end.namespace.uri for end in (road.source, road.target))
+        raise ConfigError(
+            f"{source} and {target} are one place by two names. Nothing was copied. Choose a location outside the "
+            "storage namespace.",
+            kind="backup-inside-namespace",
+        )
+
+
+def _has(store: ObjectStore, key: str) -> bool:
+    try:
+        store.stat(key)
+    except ObjectNotFoundError:
+        return False
+    return True
+
+
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:
     """Copy every object that the parts name."""
+    _refuse_same_place(road)
     asked = sum(part.rows for part in parts)
     marks, parts = in_order(engine, road.marks, road.own_folder, road.folder, parts)
     road = replace(road, marks=marks, is_target_empty=_is_empty(road.target.open()))

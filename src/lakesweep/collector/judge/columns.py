@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge import candidates as cand
 from lakesweep.collector.judge import references as refs
 from lakesweep.collector.judge.candidate_filter import load_filter, refuse_unfiltered
-from lakesweep.collector.judge.magnitudes import Magnitudes, sum_of_magnitudes
+from lakesweep.collector.judge.magnitudes import CODES, Magnitudes
 from lakesweep.collector.judge.row_format import Mask, RowFormat
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.parts import PARTS, sum_of, written_parts
@@ -33,8 +33,8 @@ MET_SCHEMA = pa.schema(
         pa.field("duplicates", pa.int64()),
         pa.field("duplicate_bytes", pa.int64()),
         pa.field("live_references", pa.int64()),
-        pa.field("measured", pa.int64()),  # distinct live references with a size
-        pa.field("measured_bytes", pa.int64()),
+        # Distinct live references with a size, or the sample of them: how many have each magnitude.
+        pa.field("measured", pa.list_(pa.int64())),
         pa.field("expired_references", pa.int64()),
         pa.field("protecting_references", pa.int64()),
         pa.field("events", pa.int64()),
@@ -98,9 +98,9 @@ class Judge:
         sized = unpack_rows(references, refs.LIVE_SIZED, refs.SIZED_ROWS)
         sized_hashes = sized.column("hash").to_numpy()
         live = np.sort(np.concatenate((unpack_hashes(references, refs.LIVE), sized_hashes)))
-        magnitudes, share = sized.column("magnitude").to_numpy(), 1
+        magnitudes = sized.column("magnitude").to_numpy()
         if self.filter_key:
-            is_sampled, share = refs.is_sampled(sized_hashes), refs.SAMPLED_ONE_OF
+            is_sampled = refs.is_sampled(sized_hashes)
             sized_hashes, magnitudes = sized_hashes[is_sampled], magnitudes[is_sampled]
         magnitudes = _largest_of_each(sized_hashes, magnitudes)
         expired = np.sort(unpack_hashes(references, refs.EXPIRED))
@@ -124,8 +124,7 @@ class Judge:
             "duplicates": duplicates.num_rows,
             "duplicate_bytes": sum_of(duplicates, "size_bytes"),
             "live_references": len(live),
-            "measured": len(magnitudes) * share,
-            "measured_bytes": sum_of_magnitudes(magnitudes) * share,
+            "measured": np.bincount(magnitudes, minlength=CODES).tolist(),
             "expired_references": len(expired),
             "protecting_references": len(protecting),
             "events": events.count,

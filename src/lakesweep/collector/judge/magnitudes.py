@@ -6,14 +6,19 @@ what is live is then rather told too large, which is the safe side of a blast ra
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Magnitudes", "magnitudes_of", "sum_of_magnitudes"]
+__all__ = ["CODES", "Magnitudes", "least_bytes", "magnitudes_of"]
 
 Magnitudes = npt.NDArray[np.uint8]
 
+CODES = 256  # different magnitudes
 _STEPS = 4
+_SURE_BY = 3  # standard deviations of a sample's sum
 
 
 def magnitudes_of(sizes: npt.NDArray[np.int64]) -> Magnitudes:
@@ -22,7 +27,14 @@ def magnitudes_of(sizes: npt.NDArray[np.int64]) -> Magnitudes:
     return np.floor(steps).astype(np.uint8)
 
 
-def sum_of_magnitudes(magnitudes: Magnitudes) -> int:
-    """The bytes that objects of these magnitudes have at least."""
-    counts = np.bincount(magnitudes, minlength=256).tolist()
-    return sum(n * (int(2.0 ** (code / _STEPS)) - 1) for code, n in enumerate(counts) if n)
+def least_bytes(counts: Sequence[int], share: int = 1) -> int:
+    """The bytes that objects have at least, by how many of them have each magnitude; of a sample, each stands for `share`.
+
+    A sample with a few huge objects says little of the bytes that it was taken from: what it may be wrong by is taken off,
+    down to what the sample itself has.
+    """
+    sizes = [int(2.0 ** (code / _STEPS)) - 1 for code in range(len(counts))]
+    held = sum(n * size for n, size in zip(counts, sizes, strict=True))
+    squares = sum(n * size * size for n, size in zip(counts, sizes, strict=True))
+    wrong_by = _SURE_BY * math.isqrt(share * (share - 1) * squares)
+    return max(held, held * share - wrong_by)

@@ -19,6 +19,7 @@ from lakesweep.collector.judge.account import check_once, counts_in, doubt, sums
 from lakesweep.collector.judge.candidate_filter import is_worth_it, save_filter
 from lakesweep.collector.judge.candidates import Candidates
 from lakesweep.collector.judge.columns import MET_SCHEMA, Judge
+from lakesweep.collector.judge.magnitudes import least_bytes
 from lakesweep.collector.judge.suspects import Suspects
 from lakesweep.collector.parts import Part, parts_told
 from lakesweep.domain.verdicts import Tally, Verdict
@@ -251,7 +252,7 @@ def add_up(
         tallies={v: Tally(sums[v], sums[f"{v}_bytes"]) for v in Verdict},
         duplicates=Tally(sums["duplicates"], sums["duplicate_bytes"]),
         live_references=sums["live_references"],
-        live=Tally(sums["measured"], sums["measured_bytes"]),
+        live=_measured(met, refs.SAMPLED_ONE_OF if judge.filter_key else 1),
         oldest_garbage=pc.min(met.column("oldest_garbage")).as_py(),
         garbage=parts_told(*met.column("garbage_parts").to_pylist()),
         undated=parts_told(*met.column("undated_parts").to_pylist()),
@@ -263,6 +264,12 @@ def add_up(
         reference_counts=counts,
         candidate_counts=candidate_counts,
     )
+
+
+def _measured(met: pa.Table, share: int) -> Tally:
+    """How many objects are live by the references that were measured, of which each stands for `share`, and their least bytes."""
+    counts = [sum(of_code) for of_code in zip(*met.column("measured").to_pylist(), strict=True)]
+    return Tally(sum(counts) * share, least_bytes(counts, share))
 
 
 def _check_references(

@@ -48,6 +48,8 @@ CHANGED = "changed"  # another object than the planned one, so it was kept
 DONE = frozenset({DELETED, ALREADY_GONE})
 UNDONE = frozenset({DENIED, THROTTLED, FAILED, PROTECTED})  # tried, and still there
 
+INTENT = ".intent.json"  # ends the name of the file that each attempt at a chunk begins with
+
 Outcome = tuple[str, str]  # and a detail, or an empty text
 _Total = tuple[int, int, str]  # objects, bytes, an example
 
@@ -165,7 +167,7 @@ def delete_chunk(
 ) -> pa.RecordBatch:
     """Delete one chunk. What is about to go is durable before, and what became of it before it is counted."""
     intent = {"part": chunk.part, "start": chunk.start, "rows": chunk.rows}
-    key, data = own_name(folders.ledger, chunk.name, ".intent.json"), json.dumps(intent).encode()
+    key, data = own_name(folders.ledger, chunk.name, INTENT), json.dumps(intent).encode()
     # The store's time of this write tells how long the chunk may be deleted.
     deadline, why_not = write_and_time(store, key, data, chunk.not_after, chunk.clock_skew)
     if deadline is None:

@@ -22,7 +22,7 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.s3.client import s3_client
 from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3.delete_objects import delete_objects
-from lakesweep.storage.s3.pages import Page, read_page
+from lakesweep.storage.s3.pages import Page, checked_successor, read_page
 from lakesweep.storage.s3.signer import S3Signer
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder
@@ -83,7 +83,8 @@ class S3Backend(CloudBackend):
 
     def folder(self, prefix: str) -> Folder:
         pages = list(self._pages(prefix, delimiter="/"))
-        folders = tuple(name for page in pages for name in page.folders)
+        # Some servers begin a page with the folder that ended the one before.
+        folders = tuple(dict.fromkeys(name for page in pages for name in page.folders))
         objects = pa.Table.from_batches([page.objects for page in pages]).combine_chunks()
         return Folder(folders, objects.to_batches()[0] if objects.num_rows else pages[0].objects)
 
@@ -138,8 +139,9 @@ class S3Backend(CloudBackend):
             query["max-keys"] = str(limit)
         what = f"listing {self._root.uri}/{prefix}"
         while True:
-            page = read_page(self._client.request("GET", what, query=query).content, self._base)
-            yield page
+            content = self._client.request("GET", what, query=query).content
+            page = read_page(content, self._base)
+            yield checked_successor(page, query.get("continuation-token"))
             if page.next_token is None:
                 return
             query["continuation-token"] = page.next_token

@@ -149,6 +149,16 @@ def checked_page(objects: pa.RecordBatch, folders: Sequence[str], fields: dict[s
     return Page(objects, tuple(folders), token if is_truncated == "true" else None)
 
 
+def checked_successor(page: Page, asked: str | None) -> Page:
+    """A page, refused where it names as its successor the token that it was asked for by: it would come for ever."""
+    if page.next_token is not None and page.next_token == asked:
+        raise StorageError(
+            "a listing page is its own successor, so the server passes over continuation tokens; nothing was taken "
+            "from the listing."
+        )
+    return page
+
+
 def relative_key(key: str, base: str) -> str:
     """`key` below `base`; a key elsewhere means the store answered another question."""
     if not key.startswith(base):

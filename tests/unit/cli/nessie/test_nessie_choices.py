@@ -83,6 +83,7 @@ MARK = ["mark-live", "--jdbc-url", "sqlite://"]
         ([*MARK, "-c", "sometimes"], "--default-cutoff: 'sometimes'"),
         ([*MARK, "-R", "yesterday"], "--cutoff-ref-time"),
         ([*MARK, "-R", "2011-12-03T10:15:30"], "offset"),
+        ([*MARK, "-R", "2999-12-03T10:15:30Z"], "--cutoff-ref-time: 2999-12-03T10:15:30Z lies in"),
         ([*MARK, "--identify-parallelism", "0"], "--identify-parallelism"),
         ([*MARK, "--nessie-client", "Telnet"], "Telnet"),
         ([*MARK, "--nessie-api", "com.acme.Mine"], "com.acme.Mine"),

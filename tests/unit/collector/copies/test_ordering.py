@@ -123,7 +123,7 @@ def test_neighbours_in_different_parts_are_looked_up_by_pages(
     source, outside, marks = container(), container(), container()
     names = [f"{SLICE}c{number:018d}0" for number in range(5000)]
     for name in names:
-        source.open().write(name, b"content")
+        source.open().write(name, name.encode())
     random.Random(1).shuffle(names)
     parts = written(marks, [names[first::40] for first in range(40)])
     asked: list[str] = []

@@ -8,12 +8,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.judge import meeting
 from lakesweep.collector.judge.candidate_filter import is_worth_it, save_filter
+from lakesweep.collector.judge.magnitudes import magnitudes_of
 from lakesweep.collector.judge.meeting import (
     Canaries,
     CandidateSide,
@@ -23,10 +25,17 @@ from lakesweep.collector.judge.meeting import (
 )
 from lakesweep.collector.judge.references import CANARY, EXPIRED, LIVE, SAMPLED_ONE_OF, is_sampled
 from lakesweep.collector.lakefs import references as lakefs_references
+from lakesweep.collector.lakefs.between_runs.range_cache import HashedRange, size_bits
 from lakesweep.collector.lakefs.candidates import SavedFile, read_candidates
 from lakesweep.collector.lakefs.judging import address_judge
-from lakesweep.collector.lakefs.references import AddressList, StagedFile, read_references
+from lakesweep.collector.lakefs.references import (
+    AddressList,
+    RangeReference,
+    StagedFile,
+    read_references,
+)
 from lakesweep.collector.target import Target
+from lakesweep.domain.commits import RangeId
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Verdict
 from lakesweep.engine.cells import Hashes
@@ -136,6 +145,23 @@ def test_what_is_live_is_measured_by_a_sample(met: Meeting) -> None:
     sampled = int(is_sampled(hash_addresses(pa.array(OTHERS))).sum())
     assert found.live.objects == sampled * SAMPLED_ONE_OF
     assert len(OTHERS) / 2 < found.live.objects < len(OTHERS) * 2
+
+
+@pytest.mark.parametrize("is_sampled_too", [True, False])
+def test_one_huge_object_in_the_sample_does_not_stand_for_many(
+    met: Meeting, monkeypatch: pytest.MonkeyPatch, is_sampled_too: bool
+) -> None:
+    """What is live would look larger than it is, and a plan that deletes most of its bytes like a small one."""
+    hashes = hash_addresses(pa.array(OTHERS))
+    sizes = np.full(len(OTHERS), 10**6)
+    sizes[np.flatnonzero(is_sampled(hashes) == is_sampled_too)[0]] = 10**12
+    item = RangeReference(RangeId("r"), len(OTHERS), LIVE, is_measured=True)
+    held = HashedRange(
+        item.range_id, item.count, hashes, magnitudes_of(sizes), 0, 0, size_bits(sizes)
+    )
+    monkeypatch.setattr(lakefs_references, "_read_ranges", lambda *_: [(item, held, "")])
+    found = met.judged([met.saved(A)], [item])
+    assert 0 < found.live.bytes <= sizes.sum()
 
 
 def _forgets(what: str) -> object:

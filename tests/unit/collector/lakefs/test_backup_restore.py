@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -157,6 +158,16 @@ def test_what_the_backup_does_not_have_can_not_be_restored(place: Place) -> None
     assert place.has(place.namespace, 1, 2, 3) == [True, True, False]
 
 
+def test_a_backup_that_was_cut_short_is_not_restored(place: Place) -> None:
+    """Somebody moved it to another disk. Its copy would be as it is, and not as the object was."""
+    place.put(place.outside, 1, 3)
+    place.outside.open().write(address(2), b"cont")
+    with pytest.raises(StorageError, match="4 bytes are there, 9 by the mark") as error:
+        place.run(RESTORE)
+    assert address(2) in error.value.message
+    assert place.has(place.namespace, 1, 2, 3) == [True, False, True]
+
+
 def test_nothing_foreign_is_copied_into_the_namespace(place: Place) -> None:
     """A list edited by hand can't write below _lakefs/ or over the repository's marker."""
     for name in ("_lakefs/x", "dummy", "data/plain"):
@@ -186,6 +197,23 @@ def test_a_place_around_the_namespace_is_refused(place: Place) -> None:
     place.outside = Target(around, StorageOptions())
     with pytest.raises(ConfigError, match="overlaps"):
         place.run(BACKUP)
+
+
+@pytest.mark.parametrize("flow", [BACKUP, RESTORE])
+def test_the_namespace_by_another_name_is_no_place_for_copies(
+    place: Place, tmp_path: Path, flow: str
+) -> None:
+    """Behind a link, a mount or an alias of a bucket, each object would be its own copy, and go with it."""
+    (tmp_path / "ns").mkdir()
+    (tmp_path / "backups").symlink_to("ns")
+    place.namespace = Target(Location.parse(f"file://{tmp_path}/ns"), StorageOptions())
+    place.outside = Target(Location.parse(f"file://{tmp_path}/backups"), StorageOptions())
+    place.put(place.namespace, 1, 2, 3)
+    with pytest.raises(ConfigError, match="are one place") as refused:
+        place.run(flow)
+    assert refused.value.kind == "backup-inside-namespace"
+    left = place.namespace.open().keys("")
+    assert not [key for key in left if "same-place" in key]
 
 
 def test_an_empty_list_of_files_is_wrong_use(place: Place) -> None:
