@@ -82,6 +82,7 @@ class IcebergTable:
     properties: dict[str, str] = field(default_factory=dict)
     table_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     snapshots: list[Snapshot] = field(default_factory=list)
+    tags: dict[str, int] = field(default_factory=dict)  # the table's own, with their snapshots
     metadata_files: list[str] = field(default_factory=list)
     listed: dict[str, tuple[Snapshot, ...]] = field(default_factory=dict)  # by each metadata file
 
@@ -128,6 +129,11 @@ class IcebergTable:
     def expire_snapshots(self, keep: int = 1) -> Snapshot:
         """Forget all but the newest snapshots; no file is touched."""
         del self.snapshots[:-keep]
+        return replace(self.snapshots[-1], metadata_location=self._write_metadata())
+
+    def tag(self, name: str) -> Snapshot:
+        """Give the current snapshot a name in the table's own metadata."""
+        self.tags[name] = self.snapshots[-1].snapshot_id
         return replace(self.snapshots[-1], metadata_location=self._write_metadata())
 
     def add_statistics(self, name: str) -> Snapshot:
@@ -257,7 +263,10 @@ class IcebergTable:
             current=newest,
             table_uuid=self.table_uuid,
             properties=self.properties,
-            refs={"main": {"snapshot-id": newest, "type": "branch"}},
+            refs={
+                "main": {"snapshot-id": newest, "type": "branch"},
+                **{name: {"snapshot-id": id_, "type": "tag"} for name, id_ in self.tags.items()},
+            },
             metadata_log=[
                 {"timestamp-ms": 1_700_000_000_000, "metadata-file": path}
                 for path in self.metadata_files[-_EARLIER_METADATA:]
