@@ -245,7 +245,8 @@ class IcebergTable:
     def _write_metadata(self) -> str:
         suffix = ".gz.metadata.json" if self.is_metadata_compressed else ".metadata.json"
         number = len(self.metadata_files)
-        path = f"{self.location}/metadata/{number:05d}-{uuid.uuid4()}{suffix}"
+        folder = self.properties.get("write.metadata.path", f"{self.location}/metadata")
+        path = f"{folder}/{number:05d}-{uuid.uuid4()}{suffix}"
         data = self._metadata()
         self.write(path, gzip.compress(data) if self.is_metadata_compressed else data)
         self.metadata_files.append(path)

@@ -575,7 +575,26 @@ class TestWritePaths:
         old = lake.uri("meta/00000-old.avro")
         lake.write(old, b"a manifest that was never committed")
         lake.collect()
-        assert lake.below("meta") == set()
+        assert lake.below("meta") == {lake.orders.states[-1].metadata_location}
+
+    @pytest.mark.parametrize("is_dropped", [False, True], ids=["live", "dropped"])
+    def test_what_lies_around_a_metadata_path_is_no_tables(
+        self, lake: Lake, is_dropped: bool
+    ) -> None:
+        """A folder called `metadata` lies in a table's location mostly, and not where a property names it."""
+        quiet = lake.table("quiet")
+        quiet.iceberg.properties["write.metadata.path"] = lake.uri("shared/metadata")
+        foreign = lake.uri("shared/exports/report.csv")
+        lake.write(foreign, b"nobody's")
+        quiet.append("b.parquet")
+        lake.written_at += timedelta(hours=1)
+        quiet.append("c.parquet")
+        if is_dropped:
+            quiet.drop()
+
+        lake.collect()
+
+        assert foreign in lake.files()
 
     def assert_orphan_stays(self, lake: Lake) -> RunRecord:
         orphan = lake.uri("elsewhere/old.parquet")

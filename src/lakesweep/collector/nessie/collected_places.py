@@ -123,7 +123,7 @@ class _Deciding:
         self._add_unreadable(record)
         for what, folders in (
             (DROPPED, self._was.bases),
-            (LEFT, self._was.earlier),
+            (LEFT, dict(_left_by(self._was))),
             (WRITE_PATH, self._was.write_paths),
         ):
             for folder, sources in folders.items():
@@ -131,7 +131,7 @@ class _Deciding:
                 owners = set(self._was.owners_of(sources)) - self.kept_tables
                 if owners:
                     self._add(folder, what, owners)
-        for folder, sources in self._live.earlier.items():
+        for folder, sources in _left_by(self._live):
             self._add(folder, LEFT, self._live.owners_of(sources))
         for folder, sources in self._live.write_paths.items():
             self._add(folder, WRITE_PATH, self._live.owners_of(sources), is_written=True)
@@ -269,6 +269,14 @@ def _folders_of(files: LiveFiles) -> Iterator[tuple[str, str]]:
     for folders in (files.bases, files.earlier, files.write_paths):
         for folder, sources in folders.items():
             yield from ((owner, folder) for owner in files.owners_of(sources))
+
+
+def _left_by(files: LiveFiles) -> Iterator[tuple[str, set[str]]]:
+    """Folders that only earlier metadata lay in: where present metadata lies, a property may have sent it."""
+    present = {fold(folder) for folder in real_places(files.folders)}
+    for folder, sources in files.earlier.items():
+        if present.isdisjoint(map(fold, real_places([folder]))):
+            yield folder, sources
 
 
 def _parents(folded: str) -> Iterator[str]:
