@@ -29,6 +29,7 @@ from lakesweep.domain.file_names import fold
 from lakesweep.domain.live_sets import DroppedTable
 from lakesweep.domain.location import Location
 
+_WHOLE_STORE = "it is a whole store"
 DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
 
 _NAMED_AT_MOST = 3
@@ -137,7 +138,10 @@ class _Deciding:
             self._add(folder, WRITE_PATH, self._live.owners_of(sources), is_written=True)
 
     def _add_unreadable(self, record: Target) -> None:
-        """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where."""
+        """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where.
+
+        It had a data and a metadata folder there. What else lies beside these need not be the table's.
+        """
         missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
         for problem in self._was.problems:
@@ -148,12 +152,21 @@ class _Deciding:
             if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
                 seen = (t.last_seen for t in self._dropped if t.content_id in owners)
                 until = max((at for at in seen if at is not None), default=None)
-                self._add(folder, DROPPED, owners, metadata_until=until)
+                base = base_folder(folder, _WHOLE_STORE)
+                if isinstance(base, str):
+                    self._keep(folder, base, owners)
+                elif not self._live_bases.at(Place(base, DROPPED, frozenset(owners))):
+                    for inner in ("data", "metadata"):
+                        self._add(f"{folder}/{inner}", DROPPED, owners, metadata_until=until)
             else:
                 self.kept[problem.file] = (
                     f"it can't be read, so its table's place is not known: {problem.why}"
                 )
                 self.kept_tables |= owners
+
+    def _keep(self, spelled: str, why: str, owners: Iterable[str]) -> None:
+        self.kept[spelled] = why
+        self.kept_tables |= set(owners)
 
     def _add(
         self,
@@ -164,10 +177,9 @@ class _Deciding:
         is_written: bool = False,
         metadata_until: datetime | None = None,
     ) -> None:
-        folder = base_folder(spelled, "it is a whole store")
+        folder = base_folder(spelled, _WHOLE_STORE)
         if isinstance(folder, str):
-            self.kept[spelled] = folder
-            self.kept_tables |= set(owners) if what == DROPPED else set()
+            self._keep(spelled, folder, owners if what == DROPPED else ())
             return
         place = Place(folder, what, frozenset(owners), is_written, metadata_until)
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
