@@ -304,6 +304,23 @@ class TestInUse:
         lake.touch(gone.iceberg.write_orphan("new.parquet"), RECENTLY)
         self.assert_stays(lake, "was written there")
 
+    def test_a_place_that_somebody_wrote_to_after_the_drop_stays(self, lake: Lake) -> None:
+        """A folder is free to be used again, and its new files grow old as well."""
+        lake.dropped()
+        theirs = lake.uri("gone/data/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        self.assert_stays(lake, "was written there", "after its table was dropped")
+
+    def test_a_collected_place_that_is_used_again_stays(self, lake: Lake) -> None:
+        """Nessie's history tells of the dropped table for ever."""
+        lake.dropped()
+        lake.collect()
+        theirs = lake.uri("gone/data/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        self.assert_stays(lake, "was written there", "after its table was dropped")
+
     def test_a_table_that_moved_to_another_catalog_stays(self, lake: Lake) -> None:
         """Its newest metadata file was committed elsewhere, long ago by now."""
         gone = lake.dropped()

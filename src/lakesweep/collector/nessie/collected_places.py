@@ -21,6 +21,7 @@ from lakesweep.collector.nessie.folders import (
 )
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
 from lakesweep.collector.nessie.places import table_folder
+from lakesweep.collector.nessie.requests import GRACE
 from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
@@ -87,7 +88,11 @@ def find_collected_places(
     names = (name for files in (was, folders.live) for name in (*files.owners, *files.logged))
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
-    in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}
+    in_use = {
+        place: _why_in_use(place, by_place[place], known, old_until)
+        or _why_used_again(by_place[place], _dropped_at(place, dropped))
+        for place in places
+    }
     places = deciding.settle({place: why for place, why in in_use.items() if why})
     return CollectedPlaces(
         places=tuple(places),
@@ -265,6 +270,21 @@ def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: date
     if strange and not is_left_by_us:
         return f"its newest metadata file is not of this catalog, so another one may have the table: {strange[0]}"
     return ""
+
+
+def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | None:
+    """When the last of the tables that had a place was dropped; None where one is live, or nobody knows."""
+    last_seen = {table.content_id: table.last_seen for table in dropped}
+    times = [last_seen.get(owner) for owner in place.owners]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def _why_used_again(files: FolderSum, dropped_at: datetime | None) -> str:
+    """Why files in a dropped table's place may be somebody else's; empty where all are as old as the table."""
+    if dropped_at is None or files.newest is None or files.newest <= dropped_at + GRACE:
+        return ""
+    return f"a file was written there at {format_time(files.newest)}, after its table was dropped"
 
 
 def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
