@@ -556,6 +556,16 @@ class TestLeftLocations:
         lake.expire(lake.mark("1"), ask_nessie=True)
         assert lake.below("first") == before
 
+    def test_used_again_by_others_it_stays(self, lake: Lake) -> None:
+        """What is written there a day after the table's last metadata is not the table's."""
+        self.moved(lake)
+        theirs = lake.uri("first/exports/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        before = lake.below("first")
+        assert noted(lake.collect(), lake.uri("first"), "after its table had left")
+        assert lake.below("first") == before
+
     def test_handed_to_another_catalog_it_stays(self, lake: Lake) -> None:
         """A table there whose metadata nobody here knows."""
         self.moved(lake)

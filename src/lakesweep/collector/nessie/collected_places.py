@@ -90,7 +90,7 @@ def find_collected_places(
     by_place = {place: sums[place.folder.location] for place in places}
     in_use = {
         place: _why_in_use(place, by_place[place], known, old_until)
-        or _why_used_again(by_place[place], _dropped_at(place, dropped))
+        or _why_used_again(place, by_place[place], _dropped_at(place, dropped))
         for place in places
     }
     places = deciding.settle({place: why for place, why in in_use.items() if why})
@@ -280,11 +280,14 @@ def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | Non
     return max(known) if known and len(known) == len(times) else None
 
 
-def _why_used_again(files: FolderSum, dropped_at: datetime | None) -> str:
-    """Why files in a dropped table's place may be somebody else's; empty where all are as old as the table."""
-    if dropped_at is None or files.newest is None or files.newest <= dropped_at + GRACE:
+def _why_used_again(place: Place, files: FolderSum, dropped_at: datetime | None) -> str:
+    """Why files in a place may be somebody else's; empty where all are as old as its table was there."""
+    until, what = dropped_at, "was dropped"
+    if place.what == LEFT and not place.is_written and files.newest_metadata_at is not None:
+        until, what = files.newest_metadata_at, "had left"
+    if until is None or files.newest is None or files.newest <= until + GRACE:
         return ""
-    return f"a file was written there at {format_time(files.newest)}, after its table was dropped"
+    return f"a file was written there at {format_time(files.newest)}, after its table {what}"
 
 
 def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
