@@ -152,7 +152,10 @@ class IcebergOracle:
         wanted = {current if snapshot_id < 0 else snapshot_id, current} - {None}
         listed = table.metadata.snapshots
         named = [one for one in listed if one.snapshot_id in wanted]
-        return list(listed) if all_snapshots or not named else named
+        by_name = {ref.snapshot_id for ref in table.metadata.refs.values()}
+        if all_snapshots or not named:
+            return list(listed)
+        return [one for one in listed if one.snapshot_id in wanted | by_name]
 
     def _live_entries(self, manifest: ManifestFile, io: FileIO) -> set[str]:
         path = manifest.manifest_path

@@ -82,6 +82,7 @@ class IcebergTable:
     properties: dict[str, str] = field(default_factory=dict)
     table_uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     snapshots: list[Snapshot] = field(default_factory=list)
+    tags: dict[str, int] = field(default_factory=dict)  # the table's own, with their snapshots
     metadata_files: list[str] = field(default_factory=list)
     listed: dict[str, tuple[Snapshot, ...]] = field(default_factory=dict)  # by each metadata file
 
@@ -128,6 +129,11 @@ class IcebergTable:
     def expire_snapshots(self, keep: int = 1) -> Snapshot:
         """Forget all but the newest snapshots; no file is touched."""
         del self.snapshots[:-keep]
+        return replace(self.snapshots[-1], metadata_location=self._write_metadata())
+
+    def tag(self, name: str) -> Snapshot:
+        """Give the current snapshot a name in the table's own metadata."""
+        self.tags[name] = self.snapshots[-1].snapshot_id
         return replace(self.snapshots[-1], metadata_location=self._write_metadata())
 
     def add_statistics(self, name: str) -> Snapshot:
@@ -239,7 +245,8 @@ class IcebergTable:
     def _write_metadata(self) -> str:
         suffix = ".gz.metadata.json" if self.is_metadata_compressed else ".metadata.json"
         number = len(self.metadata_files)
-        path = f"{self.location}/metadata/{number:05d}-{uuid.uuid4()}{suffix}"
+        folder = self.properties.get("write.metadata.path", f"{self.location}/metadata")
+        path = f"{folder}/{number:05d}-{uuid.uuid4()}{suffix}"
         data = self._metadata()
         self.write(path, gzip.compress(data) if self.is_metadata_compressed else data)
         self.metadata_files.append(path)
@@ -257,7 +264,10 @@ class IcebergTable:
             current=newest,
             table_uuid=self.table_uuid,
             properties=self.properties,
-            refs={"main": {"snapshot-id": newest, "type": "branch"}},
+            refs={
+                "main": {"snapshot-id": newest, "type": "branch"},
+                **{name: {"snapshot-id": id_, "type": "tag"} for name, id_ in self.tags.items()},
+            },
             metadata_log=[
                 {"timestamp-ms": 1_700_000_000_000, "metadata-file": path}
                 for path in self.metadata_files[-_EARLIER_METADATA:]

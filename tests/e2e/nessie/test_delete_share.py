@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from lakesweep.collector import sweep as sweep_module
+from lakesweep.collector.guards import SMALL_PLAN_BYTES
 from lakesweep.collector.ledger.deleting import DELETED_SCHEMA
 from lakesweep.collector.nessie.set_files import SetFolder
 from lakesweep.engine.tasks import Scatter
@@ -114,6 +116,22 @@ def test_a_list_of_nobody_knows_what_counts_as_all_there_is(scene: NessieScene) 
     with pytest.raises(UnsafeToSweepError, match=r"100\.0 %"):
         scene.delete_deferred(marked, max_delete_share=99.9)
     assert scene.delete_deferred(marked, max_delete_share=100.0).objects["deleted"] == 1001
+
+
+def test_a_short_list_of_nobody_knows_what_is_measured_in_bytes(scene: NessieScene) -> None:
+    """nessie-gc's list tells no sizes, and a few large files are a large delete."""
+    orders = scene.table("orders")
+    orders.append("a.parquet")
+    large = orders.iceberg.write_orphan("large.parquet")
+    os.truncate(large.removeprefix("file://"), SMALL_PLAN_BYTES + 1)
+    scene.touch(large, scene.written_at)
+    marked = scene.mark()
+    scene.defer(marked)
+    (scene.work / SetFolder(marked.live_set_id).record).unlink()
+    with pytest.raises(UnsafeToSweepError, match="--confirm") as refused:
+        scene.delete_deferred(marked)
+    plan_id = refused.value.message.rsplit(" ", 1)[-1]
+    assert scene.delete_deferred(marked, confirm=plan_id).objects["deleted"] == 1
 
 
 def test_deletes_of_a_confirmed_list_go_on_without_a_second_confirmation(

@@ -304,6 +304,23 @@ class TestInUse:
         lake.touch(gone.iceberg.write_orphan("new.parquet"), RECENTLY)
         self.assert_stays(lake, "was written there")
 
+    def test_a_place_that_somebody_wrote_to_after_the_drop_stays(self, lake: Lake) -> None:
+        """A folder is free to be used again, and its new files grow old as well."""
+        lake.dropped()
+        theirs = lake.uri("gone/data/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        self.assert_stays(lake, "was written there", "after its table was dropped")
+
+    def test_a_collected_place_that_is_used_again_stays(self, lake: Lake) -> None:
+        """Nessie's history tells of the dropped table for ever."""
+        lake.dropped()
+        lake.collect()
+        theirs = lake.uri("gone/data/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        self.assert_stays(lake, "was written there", "after its table was dropped")
+
     def test_a_table_that_moved_to_another_catalog_stays(self, lake: Lake) -> None:
         """Its newest metadata file was committed elsewhere, long ago by now."""
         gone = lake.dropped()
@@ -539,6 +556,16 @@ class TestLeftLocations:
         lake.expire(lake.mark("1"), ask_nessie=True)
         assert lake.below("first") == before
 
+    def test_used_again_by_others_it_stays(self, lake: Lake) -> None:
+        """What is written there a day after the table's last metadata is not the table's."""
+        self.moved(lake)
+        theirs = lake.uri("first/exports/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        before = lake.below("first")
+        assert noted(lake.collect(), lake.uri("first"), "after its table had left")
+        assert lake.below("first") == before
+
     def test_handed_to_another_catalog_it_stays(self, lake: Lake) -> None:
         """A table there whose metadata nobody here knows."""
         self.moved(lake)
@@ -575,7 +602,27 @@ class TestWritePaths:
         old = lake.uri("meta/00000-old.avro")
         lake.write(old, b"a manifest that was never committed")
         lake.collect()
-        assert lake.below("meta") == set()
+        assert lake.below("meta") == {lake.orders.states[-1].metadata_location}
+
+    @pytest.mark.parametrize("is_dropped", [False, True], ids=["live", "dropped"])
+    def test_what_lies_around_a_metadata_path_is_no_tables(
+        self, lake: Lake, is_dropped: bool
+    ) -> None:
+        """A folder called `metadata` lies in a table's location mostly, and not where a property names it."""
+        quiet = lake.table("quiet")
+        quiet.iceberg.properties["write.metadata.path"] = lake.uri("shared/metadata")
+        foreign = lake.uri("shared/exports/report.csv")
+        lake.write(foreign, b"nobody's")
+        quiet.append("b.parquet")
+        lake.written_at += timedelta(hours=1)
+        quiet.append("c.parquet")
+        if is_dropped:
+            quiet.drop()
+
+        lake.collect()
+        lake.collect()  # what the table's metadata said is collected by now
+
+        assert foreign in lake.files()
 
     def assert_orphan_stays(self, lake: Lake) -> RunRecord:
         orphan = lake.uri("elsewhere/old.parquet")

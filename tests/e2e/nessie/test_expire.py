@@ -89,6 +89,19 @@ def test_inner_snapshots_go_unless_all_are_kept(scene: NessieScene) -> None:
     assert scene.files() == orders.live_files(head)
 
 
+def test_snapshots_that_the_table_itself_has_tagged_stay(scene: NessieScene) -> None:
+    """`CREATE TAG` in Iceberg names a snapshot for readers, however many commits Nessie has made since."""
+    orders = scene.table("orders")
+    tagged = orders.append("a.parquet")
+    orders.commit(orders.iceberg.tag("audit"))
+    head = orders.commit(orders.iceberg.overwrite("b.parquet"))
+
+    scene.expire(scene.mark("1"))
+
+    of_tag = orders.live_files(tagged) - {tagged.metadata_location}
+    assert scene.files() == orders.live_files(head) | of_tag
+
+
 def test_expired_snapshots_of_the_table_itself_go(scene: NessieScene) -> None:
     """Metadata that no longer lists a snapshot does not keep its files."""
     orders = scene.table("orders")

@@ -15,6 +15,7 @@ from lakesweep.collector.nessie import folder_sums
 from lakesweep.collector.nessie.deletion import FileDeletion
 from lakesweep.collector.nessie.places import TableStores
 from lakesweep.collector.record import RunStatus
+from lakesweep.domain.nessie_explanations import Said
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep_testing.iceberg_files import (
     ListedManifest,
@@ -22,6 +23,7 @@ from lakesweep_testing.iceberg_files import (
     write_manifest_list,
 )
 from lakesweep_testing.iceberg_tables import Snapshot
+from lakesweep_testing.nessie_contents import table
 from lakesweep_testing.nessie_scene import NessieScene, SceneTable
 
 _find_tables_in = folder_sums.find_tables_in
@@ -259,4 +261,45 @@ class TestTablesOfOthers:
         monkeypatch.setattr(folder_sums, "find_tables_in", _without_first_piece)
         with pytest.raises(UnsafeToSweepError, match="counted exactly once"):
             scene.delete_deferred(marked)
+        assert orphan in scene.files()
+
+
+class TestNamesOfNoPlace:
+    """A content made by hand may point anywhere, and a writer may spell a file as no store would."""
+
+    @pytest.mark.parametrize("location", ["string", "s3://"])
+    def test_a_content_that_points_nowhere_can_be_given_up_and_dropped(
+        self, scene: NessieScene, location: str
+    ) -> None:
+        """The command that the refusal names goes on; and once the content is dropped, nothing need be given up."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        first, second = (orders.iceberg.write_orphan(f"{name}.parquet") for name in "xy")
+        scene.touch(second, datetime.now(UTC))
+        scene.nessie.commit("main", puts={("junk",): table(location, -1)})
+        junk = str(scene.nessie.contents([("junk",)], "main")[("junk",)]["id"])
+        with pytest.raises(UnsafeToSweepError, match=f"--give-up {junk}"):
+            scene.expire(scene.mark("1"))
+
+        scene.expire(scene.mark("1"), give_up=frozenset({junk}))
+        assert first not in scene.files()
+
+        scene.nessie.commit("main", deletes=[("junk",)])
+        scene.touch(second, scene.written_at)
+        scene.expire(scene.mark("1"))
+        assert second not in scene.files()
+        assert scene.explain(second, default="1").files[0].said is Said.DELETED
+
+    def test_a_statistics_file_that_may_lie_anywhere_is_doubt(self, scene: NessieScene) -> None:
+        """Nobody reads it, so its name alone must tell which file is live; whose it is is said."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        path = f"{orders.iceberg.location}/metadata/../a.stats"
+        newest = orders.iceberg.snapshots[-1]
+        orders.iceberg.snapshots[-1] = replace(newest, statistics=(path,))
+        orders.commit(orders.iceberg.append("b.parquet"))
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        with pytest.raises(UnsafeToSweepError, match=f"(?s)a.stats.*--give-up {orders.content_id}"):
+            scene.expire(scene.mark("1"))
+        scene.expire(scene.mark("1"), give_up=frozenset({orders.content_id}))
         assert orphan in scene.files()

@@ -111,9 +111,11 @@ def _reference_time(options: OptionValues) -> datetime:
 
 
 def _grace(options: OptionValues) -> timedelta | None:
-    """The grace period of a sweep; None where a time on the command line takes its place."""
-    is_time_on_command_line = options.is_on_command_line("max_file_modification")
-    return None if is_time_on_command_line and not options.is_given("grace") else options["grace"]
+    """The grace period that is asked of a sweep; None where none is, or where a time on the command line takes its place."""
+    name = "max_file_modification"
+    is_time_of_environment = options.is_given(name) and not options.is_on_command_line(name)
+    # A time from the environment may only keep more, so the grace holds beside it.
+    return options["grace"] if options.is_given("grace") or is_time_of_environment else None
 
 
 def _dropped_grace(options: OptionValues, is_wanted: bool | None) -> timedelta | None:

@@ -34,9 +34,14 @@ def newest_to_go(
 def newest_recorded(
     live_set: LiveSet, facts: MarkFacts | None, request: ExpireRequest, recorded: datetime | None
 ) -> datetime:
-    """The time up to which (inclusive) a file on a list may go: a list that lakesweep made was judged by the time `recorded`, others by nobody."""
+    """The time up to which (inclusive) a file on a list may go: a list that lakesweep made was judged by the time `recorded`, others by nobody.
+
+    What is asked for now counts before the time that the list was made with.
+    """
     newest, _ = newest_to_go(live_set, facts, request)
-    return newest if recorded is None else max(newest, min(recorded, live_set.created))
+    if recorded is None or (request.grace, request.max_file_modification) != (None, None):
+        return newest
+    return max(newest, min(recorded, live_set.created))
 
 
 def earliest_mark(live_set: LiveSet) -> datetime:

@@ -21,6 +21,7 @@ from lakesweep.collector.nessie.folders import (
 )
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
 from lakesweep.collector.nessie.places import table_folder
+from lakesweep.collector.nessie.requests import GRACE
 from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
@@ -29,6 +30,7 @@ from lakesweep.domain.file_names import fold
 from lakesweep.domain.live_sets import DroppedTable
 from lakesweep.domain.location import Location
 
+_WHOLE_STORE = "it is a whole store"
 DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
 
 _NAMED_AT_MOST = 3
@@ -86,7 +88,11 @@ def find_collected_places(
     names = (name for files in (was, folders.live) for name in (*files.owners, *files.logged))
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
-    in_use = {place: _why_in_use(place, by_place[place], known, old_until) for place in places}
+    in_use = {
+        place: _why_in_use(place, by_place[place], known, old_until)
+        or _why_used_again(place, by_place[place], _dropped_at(place, dropped))
+        for place in places
+    }
     places = deciding.settle({place: why for place, why in in_use.items() if why})
     return CollectedPlaces(
         places=tuple(places),
@@ -123,7 +129,7 @@ class _Deciding:
         self._add_unreadable(record)
         for what, folders in (
             (DROPPED, self._was.bases),
-            (LEFT, self._was.earlier),
+            (LEFT, dict(_left_by(self._was))),
             (WRITE_PATH, self._was.write_paths),
         ):
             for folder, sources in folders.items():
@@ -131,13 +137,16 @@ class _Deciding:
                 owners = set(self._was.owners_of(sources)) - self.kept_tables
                 if owners:
                     self._add(folder, what, owners)
-        for folder, sources in self._live.earlier.items():
+        for folder, sources in _left_by(self._live):
             self._add(folder, LEFT, self._live.owners_of(sources))
         for folder, sources in self._live.write_paths.items():
             self._add(folder, WRITE_PATH, self._live.owners_of(sources), is_written=True)
 
     def _add_unreadable(self, record: Target) -> None:
-        """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where."""
+        """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where.
+
+        It had a data and a metadata folder there. What else lies beside these need not be the table's.
+        """
         missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
         for problem in self._was.problems:
@@ -148,12 +157,21 @@ class _Deciding:
             if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
                 seen = (t.last_seen for t in self._dropped if t.content_id in owners)
                 until = max((at for at in seen if at is not None), default=None)
-                self._add(folder, DROPPED, owners, metadata_until=until)
+                base = base_folder(folder, _WHOLE_STORE)
+                if isinstance(base, str):
+                    self._keep(folder, base, owners)
+                elif not self._live_bases.at(Place(base, DROPPED, frozenset(owners))):
+                    for inner in ("data", "metadata"):
+                        self._add(f"{folder}/{inner}", DROPPED, owners, metadata_until=until)
             else:
                 self.kept[problem.file] = (
                     f"it can't be read, so its table's place is not known: {problem.why}"
                 )
                 self.kept_tables |= owners
+
+    def _keep(self, spelled: str, why: str, owners: Iterable[str]) -> None:
+        self.kept[spelled] = why
+        self.kept_tables |= set(owners)
 
     def _add(
         self,
@@ -164,10 +182,9 @@ class _Deciding:
         is_written: bool = False,
         metadata_until: datetime | None = None,
     ) -> None:
-        folder = base_folder(spelled, "it is a whole store")
+        folder = base_folder(spelled, _WHOLE_STORE)
         if isinstance(folder, str):
-            self.kept[spelled] = folder
-            self.kept_tables |= set(owners) if what == DROPPED else set()
+            self._keep(spelled, folder, owners if what == DROPPED else ())
             return
         place = Place(folder, what, frozenset(owners), is_written, metadata_until)
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
@@ -255,6 +272,24 @@ def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: date
     return ""
 
 
+def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | None:
+    """When the last of the tables that had a place was dropped; None where one is live, or nobody knows."""
+    last_seen = {table.content_id: table.last_seen for table in dropped}
+    times = [last_seen.get(owner) for owner in place.owners]
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def _why_used_again(place: Place, files: FolderSum, dropped_at: datetime | None) -> str:
+    """Why files in a place may be somebody else's; empty where all are as old as its table was there."""
+    until, what = dropped_at, "was dropped"
+    if place.what == LEFT and not place.is_written and files.newest_metadata_at is not None:
+        until, what = files.newest_metadata_at, "had left"
+    if until is None or files.newest is None or files.newest <= until + GRACE:
+        return ""
+    return f"a file was written there at {format_time(files.newest)}, after its table {what}"
+
+
 def _claims_of(folders: TableFolders) -> Iterator[tuple[str, str]]:
     """(owner, folder) of contents of other kinds, and of contents given up."""
     for other in folders.others:
@@ -269,6 +304,14 @@ def _folders_of(files: LiveFiles) -> Iterator[tuple[str, str]]:
     for folders in (files.bases, files.earlier, files.write_paths):
         for folder, sources in folders.items():
             yield from ((owner, folder) for owner in files.owners_of(sources))
+
+
+def _left_by(files: LiveFiles) -> Iterator[tuple[str, set[str]]]:
+    """Folders that only earlier metadata lay in: where present metadata lies, a property may have sent it."""
+    present = {fold(folder) for folder in real_places(files.folders)}
+    for folder, sources in files.earlier.items():
+        if present.isdisjoint(map(fold, real_places([folder]))):
+            yield folder, sources
 
 
 def _parents(folded: str) -> Iterator[str]:

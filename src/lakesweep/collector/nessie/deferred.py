@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -13,7 +14,8 @@ from lakesweep.collector.nessie.ages import newest_recorded
 from lakesweep.collector.nessie.context import NessieContext
 from lakesweep.collector.nessie.folder_sums import tables_in
 from lakesweep.collector.nessie.listing import FILE_SCHEMA, FoundTable, find_tables
-from lakesweep.collector.nessie.opening import open_live_set
+from lakesweep.collector.nessie.opening import LiveSetRun, open_live_set
+from lakesweep.collector.nessie.places import TableStores, location_of, split_file
 from lakesweep.collector.nessie.records import (
     DEFERRED,
     find_plan,
@@ -28,11 +30,18 @@ from lakesweep.collector.parts import Part, PartWriter
 from lakesweep.collector.plan import Plan, PlannedFile
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.sweep_progress import SweepProgress
-from lakesweep.domain.live_sets import DeferredFile, LiveSet, LiveSetStatus
+from lakesweep.domain.live_sets import DeferredFile, LiveSetStatus
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import chunked
-from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.errors import (
+    ConfigError,
+    LakesweepError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    UnsupportedStoreError,
+)
 from lakesweep.storage import ObjectStore
+from lakesweep.storage.parallel import ordered_parallel
 
 FLOW = "deferred-deletes"
 _ROWS_PER_BATCH = 10_000
@@ -71,7 +80,7 @@ def delete_deferred(
                 f"{rows.doubtful} recorded paths could mean other files than those listed, and were left alone: "
                 f"{rows.example}"
             )
-        plan = _plan(resources.store, live_set, record, rows, total, earlier)
+        plan = _plan(opened, record, rows, total, earlier)
         # The list may be weeks old, and nessie-gc notes no table of others: what lies there now counts.
         tables = (
             tables_in(opened.reader.table_reader, found.folders.roots) if parts else frozenset()
@@ -105,8 +114,7 @@ class _SweptList(SweptLiveSet):
 
 
 def _plan(
-    store: ObjectStore,
-    live_set: LiveSet,
+    opened: LiveSetRun,
     record: RunRecord,
     rows: _Recorded,
     total: Tally,
@@ -115,17 +123,33 @@ def _plan(
     """What the list may delete, made durable. The same list has the same plan id whenever it is read.
 
     The list tells no sizes, and nothing was listed: what is live beside it, and how large it is, is known from the expiry
-    that made it. Of a list that nessie-gc made it is not known, and such a list counts as all there is.
+    that made it. Of a list that nessie-gc made it is not known, and such a list counts as all there is; a short one is
+    measured.
     """
+    store, live_set = opened.resources.store, opened.live_set
     live, size = Tally(), 0
     measured = find_plan(store, live_set.id)
     if earlier is not None and earlier.flow == DEFERRED:
         live, size = Tally(earlier.objects["live"], earlier.bytes["live"]), earlier.bytes["garbage"]
     elif measured is not None and measured.what == FLOW:
         live, size = measured.live, measured.garbage.bytes
+    elif total.objects <= guards.SMALL_PLAN_OBJECTS:
+        stores = opened.reader.table_reader.stores
+        sizes = ordered_parallel(partial(_size_of, stores), rows.first, stores.files_in_flight)
+        size = sum(bytes_there for _, bytes_there in sizes)
     listed = PlannedFile("deferred", total.objects, size, rows.digest.hexdigest())
     cutoff = record.cutoff or live_set.created
     return save_plan(store, live_set.id, record.repository, cutoff, live, (listed,), FLOW)
+
+
+def _size_of(stores: TableStores, uri: str) -> int:
+    """The bytes of a file; none where it can't be looked up, as then it can't be deleted either."""
+    try:
+        folder, name = split_file(location_of(uri))
+        found = stores.open(folder).find(name)
+    except (ConfigError, ObjectNotFoundError, StorageDeniedError, UnsupportedStoreError):
+        return 0
+    return found.size if found is not None else 0
 
 
 class _Recorded:
@@ -136,6 +160,7 @@ class _Recorded:
         self.digest = hashlib.sha256()
         self.doubtful = 0
         self.example = ""
+        self.first: list[str] = []  # no more of them than a small plan has
         self.tables: set[FoundTable] = set()
 
     def write(self, store: ObjectStore, folder: str) -> list[Part]:
@@ -153,5 +178,7 @@ class _Recorded:
                 self.doubtful += 1
                 self.example = self.example or file.path_uri
                 continue
+            if len(self.first) < guards.SMALL_PLAN_OBJECTS:
+                self.first.append(file.uri)
             self.digest.update(f"{file.uri}\0{file.modified_at}\0".encode())
             yield {"uri": file.uri, "last_modified": file.modified_at}

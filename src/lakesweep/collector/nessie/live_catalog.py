@@ -126,7 +126,8 @@ class LiveCatalog:
 
     def canaries(self) -> tuple[str, ...]:
         """Metadata files of the live set, as the catalog names them."""
-        locations = [location for _, _, location, _ in self.states]
+        of_no_place = self.folders.live.of_no_place
+        locations = [where for _, _, where, _ in self.states if where not in of_no_place]
         step = max(1, len(locations) // _MOST_CANARIES)
         return tuple(dict.fromkeys(locations[::step]))
 

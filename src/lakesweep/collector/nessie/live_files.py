@@ -18,7 +18,11 @@ from lakesweep.collector.nessie.metadata import (
 )
 from lakesweep.collector.nessie.places import Unreadable, table_folder
 from lakesweep.collector.nessie.problems import Problem
-from lakesweep.collector.nessie.references import ManifestItem, NamedFiles
+from lakesweep.collector.nessie.references import (
+    ManifestItem,
+    NamedFiles,
+    names_of_no_place,
+)
 from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.engine.tasks import chunked
@@ -43,7 +47,8 @@ class LiveFiles:
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
     totals: dict[str, int] = field(default_factory=dict)  # manifest list → files promised
     manifests: dict[str, Promised] = field(default_factory=dict)
-    others: set[str] = field(default_factory=set)  # statistics files
+    others: dict[str, set[str]] = field(default_factory=dict)  # statistics file → metadata files
+    of_no_place: set[str] = field(default_factory=set)  # names among these that no listing can show
     problems: list[Problem] = field(default_factory=list)
     # Metadata files of old states that can't be read whole any more, as our sweeps collected files of theirs.
     collected: set[str] = field(default_factory=set)
@@ -54,6 +59,11 @@ class LiveFiles:
         """Where tables with these metadata files could keep their files."""
         return {table_folder(source) for source in self.owners}
 
+    @property
+    def names(self) -> set[str]:
+        """All files that are known by name."""
+        return {*self.owners, *self.lists, *self.manifests, *self.others}
+
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """Pairs of a content's id and a base location that its metadata name."""
         for base, sources in self.bases.items():
@@ -61,7 +71,7 @@ class LiveFiles:
 
     def items(self, kind: int) -> list[ManifestItem | NamedFiles]:
         """All files as references of this kind for the judge to read, each file once."""
-        names = sorted({*self.owners, *self.lists, *self.manifests, *self.others})
+        names = sorted(self.names - self.of_no_place)
         items: list[ManifestItem | NamedFiles] = [
             NamedFiles(f"{kind}-{number}", tuple(chunk), kind)
             for number, chunk in enumerate(chunked(names, _FILES_PER_ITEM))
@@ -129,7 +139,17 @@ def read_live_files(
                 live.manifests[value] = promised.at_least(live.manifests.get(value, Promised()))
         step.items = len(live.lists)
         step.said = f"{len(live.lists)} manifest lists, {len(live.manifests)} manifests"
+    _note_names_of_no_place(live)
     return live
+
+
+def _note_names_of_no_place(live: LiveFiles) -> None:
+    """Such a name protects no file. Of a file that is read, it is known whether it is there; statistics files are not read."""
+    found = names_of_no_place(live.names)
+    live.of_no_place = set(found)
+    for name in sorted(live.others.keys() & found):
+        why = Unreadable(found[name])
+        live.problems.append(live.problem(name, "statistics file", why, live.others[name]))
 
 
 def states_of(tables: Iterable[DroppedTable]) -> list[DistinctContent]:
@@ -179,6 +199,7 @@ def _take_metadata(live: LiveFiles, rows: Iterable[dict[str, Any]]) -> None:
         named.WRITE_PATH: live.write_paths,
         named.MANIFEST_LIST: live.lists,
         named.MANIFEST: live.embedded,
+        named.FILE: live.others,
         named.NOTICE: live.notices,
     }
     for row in rows:
@@ -192,8 +213,6 @@ def _take_metadata(live: LiveFiles, rows: Iterable[dict[str, Any]]) -> None:
                 live.manifests.setdefault(value, Promised())
             case named.LOGGED:
                 live.logged.add(value)
-            case named.FILE:
-                live.others.add(value)
             case named.PROBLEM | named.MISSING:
                 why = Unreadable(value, kind == named.MISSING)
                 live.problems.append(live.problem(source, "metadata file", why, [source]))

@@ -5,7 +5,7 @@ A manifest that can't be read arrives as a problem: the meeting goes on, and the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +24,10 @@ from lakesweep.collector.nessie.metadata import Named, in_batches
 from lakesweep.collector.nessie.places import TableStores, Unreadable, real_folder
 from lakesweep.collector.parts import read_addresses
 from lakesweep.collector.target import Target
+from lakesweep.domain.file_names import fold
 from lakesweep.engine.cells import Hashes
 from lakesweep.errors import FormatError
-from lakesweep.formats.file_hashes import hash_files
+from lakesweep.formats.file_hashes import hash_files, hash_listed_files
 from lakesweep.formats.iceberg.manifests import ManifestFiles, Promised, read_manifest
 
 COUNTS_SCHEMA = counts_schema(
@@ -152,6 +153,21 @@ def hash_live_files(uris: pa.Array) -> Hashes:
     names = pc.replace_substring_regex(local, r"^.*/", "")
     moved = pc.binary_join_element_wise(real.take(folders.indices), names, "/").drop_null()
     return np.concatenate([hashes, hash_files(moved)])
+
+
+def names_of_no_place(names: Iterable[str]) -> dict[str, str]:
+    """Of these names of files, those that can't be compared with a listing's → why: they mean no file, or any."""
+    known = sorted(names)
+    _, is_sound = hash_listed_files(pa.array(known, pa.string()))
+    return {known[number]: _why_not(known[number]) for number in np.flatnonzero(~is_sound)}
+
+
+def _why_not(name: str) -> str:
+    try:
+        fold(name)
+    except FormatError as error:
+        return error.message
+    return ""
 
 
 class _Emitter:

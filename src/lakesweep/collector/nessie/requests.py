@@ -32,9 +32,9 @@ class ExpireRequest:
 
     live_set_id: LiveSetId
     defer: bool = False
-    # Inclusive; takes the place of a grace period that is not given.
+    # Inclusive; takes the place of a grace period that is not asked for.
     max_file_modification: datetime | None = None
-    grace: timedelta | None = None
+    grace: timedelta | None = None  # None: nobody asks for one
     keep_all_snapshots: bool = False
     give_up: frozenset[str] = frozenset()
     max_delete_share: float = DEFAULT_MAX_DELETE_SHARE

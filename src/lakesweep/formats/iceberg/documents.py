@@ -61,6 +61,14 @@ class Document:
         """A list of objects; one that is missing is empty."""
         return [Document(one) for one in self._list(name, dict)]
 
+    def documents_by_name(self, name: str) -> dict[str, Document]:
+        """An object of objects; one that is missing is empty."""
+        found = self._fields.get(name)
+        inside = {} if found is None else found
+        if not isinstance(inside, dict) or not all(isinstance(o, dict) for o in inside.values()):
+            raise metadata_error(f"its field {name!r} is not an object of objects")
+        return {key: Document(one) for key, one in inside.items()}
+
     def texts(self, name: str) -> list[str]:
         """A list of strings; one that is missing is empty."""
         return self._list(name, str)

@@ -52,6 +52,7 @@ class TableMetadata:
     statistics: tuple[str, ...]  # statistics files of all listed snapshots, those of partitions too
     metadata_log: tuple[str, ...]  # earlier metadata files
     write_paths: tuple[str, ...] = ()  # folders that its properties send writers to
+    refs: frozenset[int] = frozenset()  # snapshots that the table's own branches and tags name
 
     def snapshot(self, snapshot_id: int) -> SnapshotFiles | None:
         """The snapshot of this id, if the metadata lists it."""
@@ -110,6 +111,9 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
                 one.text("metadata-file") for one in document.documents("metadata-log")
             ),
             write_paths=tuple(dict.fromkeys(path for path in write_paths if path)),
+            refs=frozenset(
+                one.number("snapshot-id") for one in document.documents_by_name("refs").values()
+            ),
         )
 
 
@@ -130,8 +134,9 @@ def files_of(
 ) -> MetadataFiles:
     """The files of the snapshots that are live. Statistics files are live whatever snapshot they are of.
 
-    Live are the snapshot that the catalog names and the metadata's current one, since readers ask for either. Where
-    one of the two is not listed, nobody knows which snapshot is meant, and every listed one is live.
+    Live are the snapshot that the catalog names, the metadata's current one, and those of the table's own branches and
+    tags, since readers ask for any of them. Where one of the first two is not listed, nobody knows which snapshot is
+    meant, and every listed one is live.
 
     Args:
         metadata: what the referenced metadata file says.
@@ -149,10 +154,12 @@ def files_of(
         )
     named = current if snapshot_id < 0 else snapshot_id
     wanted = {named, current} if current is not None else {named}
-    live = tuple(one for one in metadata.snapshots if one.snapshot_id in wanted)
-    is_doubtful = len(live) < len(wanted) and bool(metadata.snapshots)
-    snapshots = metadata.snapshots if all_snapshots or is_doubtful else live
-    return MetadataFiles(snapshots, is_doubtful)
+    listed = {one.snapshot_id for one in metadata.snapshots}
+    is_doubtful = bool(listed) and not wanted <= listed
+    if all_snapshots or is_doubtful:
+        return MetadataFiles(metadata.snapshots, is_doubtful)
+    wanted |= metadata.refs
+    return MetadataFiles(tuple(one for one in metadata.snapshots if one.snapshot_id in wanted))
 
 
 def _snapshots(document: Document) -> tuple[SnapshotFiles, ...]:

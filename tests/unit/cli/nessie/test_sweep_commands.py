@@ -64,7 +64,7 @@ def test_defaults(shell: Any, asked: Any, words: list[str], live_set: str, name:
     assert request.live_set_id == live_set
     assert request.defer is False
     assert request.max_file_modification is None
-    assert request.grace == timedelta(hours=24)
+    assert (request.grace, request.least_age) == (None, timedelta(hours=24))
     assert request.keep_all_snapshots is False
     assert request.give_up == frozenset()
     assert request.max_delete_share == 50

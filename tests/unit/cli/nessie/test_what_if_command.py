@@ -19,6 +19,7 @@ from lakesweep.domain.location import Location
 from lakesweep.domain.what_if import WhatIf
 from lakesweep_testing.iceberg_files import write_manifest_list
 from lakesweep_testing.inprocess import InProcessEngine
+from lakesweep_testing.nessie_contents import table
 from lakesweep_testing.nessie_scene import NessieScene
 
 NOW = datetime.now(UTC)
@@ -109,6 +110,20 @@ def test_days_whose_commits_need_a_lost_file_have_no_answer(ask: Ask, scene: Nes
     assert max(point.days for point in answer.curve.points) < 30
     # The lost file itself is freed no more.
     assert answer.freed(9).objects == complete.freed(9).objects - 1
+
+
+def test_a_dropped_content_that_points_nowhere_stops_no_answer(
+    ask: Ask, scene: NessieScene
+) -> None:
+    """Its name is no file's, so it keeps none; cut-offs that keep the content have no answer."""
+    junk = {("junk",): table("string", -1)}
+    at(scene, 4)
+    scene.nessie.commit("main", puts=junk)
+    at(scene, 3)
+    scene.nessie.commit("main", deletes=list(junk))
+    answer = ask()
+    assert "4 days and more there is no answer" in answer.notes[0]
+    assert freed(answer, "orders", 3) > 0
 
 
 def test_a_lost_file_of_a_head_is_refused(shell: Any, scene: NessieScene, tmp_path: Path) -> None:

@@ -91,6 +91,20 @@ def test_the_named_and_the_current_snapshot_are_live_and_all_statistics() -> Non
     assert metadata.statistics == tuple(f"{LOCATION}/metadata/{name}" for name in named)
 
 
+def test_snapshots_of_the_tables_own_branches_and_tags_are_live() -> None:
+    """`VERSION AS OF 'audit'` reads them. One that is not listed can't be read by anybody, and makes nothing doubtful."""
+    refs = {
+        "main": {"snapshot-id": 8, "type": "branch"},
+        "audit": {"snapshot-id": 9, "type": "branch", "max-ref-age-ms": 1},
+        "lost": {"snapshot-id": 404, "type": "tag"},
+    }
+    data = table_metadata(LOCATION, [*LISTS, NINE], current=8, refs=refs)
+    files = files_of(read_table_metadata(data, "t"), 8)
+    eight, nine = (f"{LOCATION}/metadata/snap-{id_}.avro" for id_ in (8, 9))
+    assert manifest_lists(files) == (eight, nine)
+    assert not files.is_doubtful
+
+
 @pytest.mark.parametrize(("snapshot_id", "current"), [(404, 8), (0, 8), (7, 404), (-1, None)])
 def test_where_a_snapshot_is_not_listed_every_listed_one_is_live(
     snapshot_id: int, current: int | None
@@ -192,6 +206,9 @@ def changed(**fields: Any) -> bytes:
         (changed(statistics=[{"snapshot-id": 1}]), "statistics-path"),
         (changed(partition_statistics=[{"snapshot-id": 1}]), "statistics-path"),
         (changed(metadata_log=[{}]), "metadata-file"),
+        (changed(refs="?"), "refs"),
+        (changed(refs={"audit": 9}), "refs"),
+        (changed(refs={"audit": {}}), "snapshot-id"),
     ],
 )
 def test_metadata_of_another_shape_is_doubt(data: bytes, why: str) -> None:
@@ -205,9 +222,9 @@ def test_metadata_of_another_shape_is_doubt(data: bytes, why: str) -> None:
 
 def test_fields_that_are_not_needed_may_be_anything() -> None:
     """What a later writer adds does not stop a run."""
-    data = changed(encryption_keys=[1], refs="?", sort_orders=None)
+    data = changed(encryption_keys=[1], row_lineage="?", sort_orders=None)
     assert read_table_metadata(data, "t").snapshots
-    assert json.loads(data)["refs"] == "?"
+    assert json.loads(data)["row-lineage"] == "?"
 
 
 def test_json_that_only_the_slow_parser_knows_is_read_all_the_same() -> None:

@@ -68,8 +68,7 @@ def find_holders(
     sources = {source for path in {*lists, *direct.lists} for source in live.lists[path]}
     sources |= {source for path in manifests for source in live.embedded.get(path, ())}
     sources |= set(direct.metadata)
-    if direct.statistics:
-        sources |= set(live.owners)
+    sources |= {source for path in direct.statistics for source in live.others[path]}
     of_hash: dict[Hash, list[Holder]] = {}
     for state in states:
         if state.metadata_location not in sources:
@@ -151,10 +150,11 @@ class _Direct:
     """Files that are named without a manifest: path → hashes that are wanted."""
 
     def __init__(self, live: LiveFiles, wanted: Hashes) -> None:
-        self.metadata = _among(live.owners, wanted)
-        self.lists = _among(live.lists, wanted)
-        self.manifests = _among(live.manifests, wanted)
-        self.statistics = _among(live.others, wanted)
+        out = live.of_no_place
+        self.metadata = _among(live.owners.keys() - out, wanted)
+        self.lists = _among(live.lists.keys() - out, wanted)
+        self.manifests = _among(live.manifests.keys() - out, wanted)
+        self.statistics = _among(live.others.keys() - out, wanted)
 
 
 def _among(paths: Iterable[str], wanted: Hashes) -> dict[str, list[Hash]]:

@@ -23,6 +23,7 @@ from lakesweep.collector.nessie.metadata import (
     read_whole_lists,
 )
 from lakesweep.collector.nessie.places import TableStores, Unreadable
+from lakesweep.collector.nessie.references import names_of_no_place
 from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.domain.live_sets import ContentKind
 from lakesweep.formats.iceberg.manifests import Promised
@@ -65,6 +66,8 @@ class KeptFiles:
         for files in (self.sources, self.lists, self.manifests, self.others):
             for uri, bits in files.items():
                 found[uri] = found.get(uri, 0) | bits
+        for uri in names_of_no_place(found):
+            del found[uri]
         by_bits: dict[int, list[str]] = {}
         for uri, bits in sorted(found.items()):
             by_bits.setdefault(bits, []).append(uri)
@@ -124,6 +127,10 @@ def read_kept_files(
                 found.promised[row["value"]] = promised.at_least(known)
             else:
                 found.unreadable.append(_unreadable(row, named.MANIFEST_LIST, bits))
+        found.unreadable += [
+            UnreadableFile(uri, "statistics file", why, found.others[uri], is_missing=False)
+            for uri, why in names_of_no_place(found.others).items()
+        ]
         step.items = len(found.lists)
         step.said = f"{len(found.lists)} manifest lists, {len(found.manifests)} manifests"
     return found
