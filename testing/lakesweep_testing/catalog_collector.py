@@ -96,6 +96,6 @@ class CatalogCollector:
             live_sets=self.live_sets,
             engine=self.engine,
             storage=self.storage,
-            work=Location.parse(self.work.as_uri()),
+            work_location=Location.parse(self.work.as_uri()),
             phases=Phases("expire"),
         )

@@ -70,7 +70,7 @@ def through_database(meddle: Callable[[DatabaseCall], object]) -> Iterator[None]
 
         return meddled
 
-    commit = DefaultDialect.do_commit
+    commit: Callable[[Any, Any], object] = DefaultDialect.do_commit
 
     def meddled_commit(self: Any, connection: Any) -> None:
         def no_rows(_: object) -> None:

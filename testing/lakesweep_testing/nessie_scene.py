@@ -170,7 +170,7 @@ class NessieScene:
             live_sets=self.live_sets,
             engine=self.engine,
             storage=self.storage,
-            work=Location.parse(f"file://{self.work}"),
+            work_location=Location.parse(f"file://{self.work}"),
             phases=Phases("scene"),
         )
 

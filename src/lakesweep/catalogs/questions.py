@@ -47,7 +47,7 @@ class Questions:
         self._pool.close()
 
     def get(self, route: str, headers: Mapping[str, str] | None) -> httpx.Response:
-        """The answer to a request for a route below the sample's; raises httpx.TransportError."""
+        """The answer to a request for a route below the sample's; raises httpx.RequestError."""
         headers = {**self._headers, **(headers or {})}
         try:
             reply = self._pool.send("GET", self._base + route, headers, b"")

@@ -28,12 +28,12 @@ def send_with_retries(
     """The answer to a question that changes nothing: asked again when the server was busy or out of reach.
 
     Raises:
-        httpx.TransportError: it could not be reached the last time either.
+        httpx.RequestError: it could not be reached the last time either.
     """
     for attempt in range(retries):
         try:
             response = send()
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             _back_off(what, attempt, type(error).__name__, "", sleep)
             continue
         if response.status_code not in _RETRIED_STATUSES:

@@ -213,7 +213,7 @@ class NessieStage:
         with troubles.around():
             yield replace(
                 self.scene.context(),
-                work=Location.parse(f"mem://{self.scene.name}/work"),
+                work_location=Location.parse(f"mem://{self.scene.name}/work"),
                 clock=self._clocks.of("driver"),
                 files_in_flight=1,
             )

@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
@@ -21,6 +21,7 @@ from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
 from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
+from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.nessie.identify import Marked
 from lakesweep.collector.record import RunRecord, RunStatus
@@ -42,7 +43,8 @@ from lakesweep_testing.scene import assert_adds_up
 __all__ = ["LAKEFS_RUNS", "NESSIE_RUNS", "go_on", "kill_collections", "kill_nessie_runs"]
 
 LAKEFS_RUNS = ("mark", "sweep", "gc", "gc with backup", "backup", "restore", "resume")
-_COPIES = {"backup": run_backup, "restore": run_restore}
+_Copying = Callable[[RunContext, str, Target], RunRecord]
+_COPIES: Mapping[str, _Copying] = {"backup": run_backup, "restore": run_restore}
 # A mark has no tasks.
 NESSIE_RUNS = {
     "identify": ("driver",),

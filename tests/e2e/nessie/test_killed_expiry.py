@@ -51,7 +51,7 @@ def run_and_die(
             live_sets=live_sets,
             engine=InProcessEngine(),
             storage=StorageOptions(local_fsync=False),
-            work=Location.parse(f"file://{work}"),
+            work_location=Location.parse(f"file://{work}"),
             phases=Phases("killed"),
         )
         (delete_deferred if is_deferred else expire)(context, ExpireRequest(live_set_id))

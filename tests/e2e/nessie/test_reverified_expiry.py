@@ -487,7 +487,7 @@ class TestDiedEarly:
         return marked
 
     def test_the_same_command_goes_on(self, scene: NessieScene) -> None:
-        marked = self._begun(scene, scene.context().work.uri)
+        marked = self._begun(scene, scene.context().work_location.uri)
         record = scene.expire(marked)
         assert record.objects["deleted"] > 0
         stored = scene.live_sets.get(marked.live_set_id)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
@@ -28,19 +27,13 @@ from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.request import Flow, MarkRequest
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
-from lakesweep.engine.tasks import Scatter
-from lakesweep.errors import CatalogError, LakesweepError, UnexpectedError
+from lakesweep.errors import LakesweepError, UnexpectedError
 from lakesweep.storage import StorageOptions
-from lakesweep_testing.catalog_collector import CatalogCollector
 from lakesweep_testing.dying import FAILED
-from lakesweep_testing.iceberg_tables import IcebergTable
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.kill_search.collectors import go_on
 from lakesweep_testing.killed_lake import KilledLake
-from lakesweep_testing.nessie_contents import table
-from lakesweep_testing.nessie_walk import Cutoff, CutoffRules
-from lakesweep_testing.nessie_writer import NessieWriter
-from lakesweep_testing.servers import MinIOServer, NessieServer, PostgresServer, RealLakeFS
+from lakesweep_testing.servers import MinIOServer, PostgresServer, RealLakeFS
 from lakesweep_testing.servers.process import ServerProcess
 from lakesweep_testing.small_disk import SmallDisk
 from lakesweep_testing.tcp_proxy import (
@@ -305,56 +298,6 @@ def test_a_network_that_spoils_answers_of_lakefs_loses_nothing(lake: Lake, spoil
         if error is not None:
             assert error.exit_status in (3, 4, 5)
     assert_finished(lake, user)
-
-
-class KillingEngine(InProcessEngine):
-    """Kills a server before the tasks of a run begin."""
-
-    def __init__(self, server: ServerProcess) -> None:
-        super().__init__()
-        self._server: ServerProcess | None = server
-
-    def collect(self, scatter: Scatter) -> pa.Table:
-        if self._server is not None:
-            self._server.kill()
-            self._server = None
-        return super().collect(scatter)
-
-
-def test_a_nessie_that_stops_in_mid_run_loses_nothing(tmp_path: Path) -> None:
-    """Without its answer nothing goes; when it is back, the same command goes on."""
-    rocks = {
-        "nessie.version.store.type": "ROCKSDB",
-        "nessie.version.store.persist.rocks.database-path": f"{tmp_path}/rocks",
-    }
-    location = f"file://{tmp_path}/lake/orders"
-
-    def write(uri: str, data: bytes) -> None:
-        path = Path(uri.removeprefix("file://"))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-
-    with NessieServer(properties=rocks) as server, NessieWriter(server.uri) as writer:
-        orders = IcebergTable(write, location)
-        state = orders.append("a.parquet")
-        content = table(state.metadata_location, state.snapshot_id)
-        writer.commit("main", {("orders",): content})
-        orphan = Path(orders.write_orphan("x.parquet").removeprefix("file://"))
-        live = [Path(uri.removeprefix("file://")) for uri in orders.live_files(state)]
-        time.sleep(1.1)
-        storage = StorageOptions(local_fsync=False)
-        collector = CatalogCollector(
-            server.uri, storage, tmp_path / "work", engine=KillingEngine(server)
-        )
-        marked = collector.mark(CutoffRules(Cutoff(commits=1)))
-        with pytest.raises(CatalogError):
-            collector.expire(marked, ask_nessie=True)
-        assert orphan.exists()
-        server.start(port=server.port)
-        record = collector.expire(marked, ask_nessie=True)
-        assert record.objects["deleted"] == 1
-        assert not orphan.exists()
-        assert all(file.exists() for file in live)
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -86,7 +86,7 @@ class RawCalls:
     def _sent(self, request: httpx.Request, auth: httpx.Auth | None) -> httpx.Response:
         try:
             return self._client.send(request, auth=auth)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise CatalogError(
                 f"{request.method} {request.url.path}: the connection to {self.url} failed ({type(error).__name__}: "
                 f"{error}). The call's outcome is not known. Check the endpoint.",

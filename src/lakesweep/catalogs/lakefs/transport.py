@@ -115,7 +115,7 @@ class Transport:
                 retries=self._retries,
                 sleep=self._sleep,
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(operation, error) from error
         return self._checked(operation, response, expect, needed_right("GET", path))
 
@@ -135,7 +135,7 @@ class Transport:
             response = self._send(
                 operation, method, _route(path), body=body, read_timeout=read_timeout
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(operation, error) from error
         return self._checked(operation, response, expect, needed_right(method, path))
 
@@ -157,7 +157,7 @@ class Transport:
             method, self.url + route, json=body, headers=headers, timeout=timeout
         )
 
-    def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
+    def _unreachable(self, operation: str, error: httpx.RequestError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
             f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). What became "

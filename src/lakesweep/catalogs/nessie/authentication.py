@@ -212,7 +212,7 @@ class _OAuth2Tokens:
             response = self.http.post(
                 self.endpoint, data=self.form, auth=self.client or httpx.Auth()
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise _no_token(self.endpoint, f"{type(error).__name__}: {error}") from error
         if response.status_code in (400, 401, 403):
             raise CatalogDeniedError(
@@ -233,7 +233,7 @@ class _OAuth2Tokens:
             url = f"{issuer.rstrip('/')}/{document}"
             try:
                 response = self.http.get(url, auth=httpx.Auth())
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 raise _no_token(url, f"{type(error).__name__}: {error}") from error
             endpoint = _json_object(response).get("token_endpoint")
             if response.status_code == 200 and isinstance(endpoint, str) and endpoint:

@@ -116,11 +116,11 @@ class ReadOnlyTransport:
                 retries=self._retries,
                 sleep=self._sleep,
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._unreachable(operation, error) from error
         return self._checked(operation, response)
 
-    def _unreachable(self, operation: str, error: httpx.TransportError) -> CatalogError:
+    def _unreachable(self, operation: str, error: httpx.RequestError) -> CatalogError:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
             f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). lakesweep stopped trying. "

@@ -46,7 +46,7 @@ def opened_context(
             live_sets=live_sets,
             engine=reporting_engine(engine, phases, mailbox),
             storage=settings.storage,
-            work=work,
+            work_location=work,
             phases=phases,
             collected=collected,
         )

@@ -25,9 +25,11 @@ class NessieContext:
     live_sets: LiveSetStore
     engine: Engine
     storage: StorageOptions
-    work: Location
+    work_location: Location
     phases: Phases
-    collected: Location | None = None  # where the record of collected files lies; None: in `work`
+    collected: Location | None = (
+        None  # where the record of collected files lies; None: in `work_location`
+    )
     clock: Callable[[], datetime] = field(default=utc_now)
     most_tasks: int = 200
     files_in_flight: int = 32  # metadata files or manifests that one task reads at the same time
@@ -42,11 +44,11 @@ class NessieContext:
     @property
     def record_of_collected(self) -> Target:
         """The folder with the names of metadata files that sweeps deleted, which outlives every live set."""
-        return Target(self.collected or self.work, self.storage)
+        return Target(self.collected or self.work_location, self.storage)
 
     @property
     def resources(self) -> Resources:
         """What the shared steps work with."""
-        target = Target(self.work, self.storage)
+        target = Target(self.work_location, self.storage)
         tools = (target, self.engine, self.phases, self.clock, self.margins)
         return Resources(*tools, self.most_tasks)

@@ -72,7 +72,7 @@ def expire(
         if is_again:
             # Whoever works on this set now is noticed before its status is touched.
             held.enter_context(lease)
-        live_sets.start_expire(live_set.id, clock(), again=is_again, work=context.work.uri)
+        live_sets.start_expire(live_set.id, clock(), again=is_again, work=context.work_location.uri)
         run = _Expiry(opened)
         try:
             with foreign_errors_as_ours("No further file was deleted."):

@@ -119,6 +119,19 @@ def test_a_broken_connection_is_tried_again_then_told():
     assert (len(attempts), caught.value.kind) == (3, "catalog-unreachable")
 
 
+def test_an_answer_that_was_damaged_on_its_way_is_asked_for_again_then_told():
+    """One flipped byte in a compressed answer is no error of the connection, and none of ours either."""
+    attempts = []
+
+    def damaged(request: httpx.Request) -> httpx.Response:
+        attempts.append(request)
+        return httpx.Response(200, content=b"no gzip", headers={"content-encoding": "gzip"})
+
+    with client_of(damaged) as client, pytest.raises(CatalogError, match="Decoding") as caught:
+        client.config()
+    assert (len(attempts), caught.value.kind) == (3, "catalog-unreachable")
+
+
 def test_a_busy_server_says_how_long_to_wait():
     """Retry-After is honoured, within reason."""
     waited: list[float] = []

@@ -70,7 +70,7 @@ def test_defaults(shell: Any, asked: Any, words: list[str], live_set: str, name:
     assert request.max_delete_share == 50
     assert request.confirm is None
     assert asked.client.uri == "http://nessie/api/v2"
-    assert asked.context.work.uri == f"file://{Path.home()}/.local/state/lakesweep/nessie"
+    assert asked.context.work_location.uri == f"file://{Path.home()}/.local/state/lakesweep/nessie"
 
 
 def test_every_option_reaches_the_request(shell: Any, asked: Any, words: list[str]) -> None:
@@ -91,7 +91,7 @@ def test_every_option_reaches_the_request(shell: Any, asked: Any, words: list[st
     assert request.give_up == {"c-1", "c-2"}
     assert request.max_delete_share == 10
     assert request.confirm == "p1"
-    assert asked.context.work.uri == "s3://ours/nessie"
+    assert asked.context.work_location.uri == "s3://ours/nessie"
 
 
 def test_file_properties_reach_the_stores(shell: Any, asked: Any, words: list[str]) -> None:
@@ -123,12 +123,12 @@ def test_variables_of_the_sweep(
     assert asked.request.max_file_modification == datetime(2026, 4, 1, tzinfo=UTC)
     assert asked.request.grace == timedelta(days=7)
     assert asked.context.storage.s3_endpoint == "http://minio:9000"
-    assert asked.context.work.uri == "file:///ours"
+    assert asked.context.work_location.uri == "file:///ours"
     shell("expire", *words, "--defer-deletes")
     assert asked.request.defer is True
     monkeypatch.delenv("LAKESWEEP_NESSIE_WORK_LOCATION")
     shell("expire", *words)
-    assert asked.context.work.uri == "file:///elsewhere/lakesweep/nessie"
+    assert asked.context.work_location.uri == "file:///elsewhere/lakesweep/nessie"
     monkeypatch.setenv("LAKESWEEP_NESSIE_GRACE", "1h")
     shell("expire", *words, status=2)
     assert "lowers a guard" in shell.err
@@ -297,7 +297,7 @@ def test_gc_in_memory(shell: Any, asked: Any, nessie: FakeNessie, tmp_path: Path
     live_set_id = (tmp_path / "id.txt").read_text()
     assert asked.request.live_set_id == live_set_id
     assert asked.client.uri == nessie.uri
-    assert not Path("/" + asked.context.work.key).exists()
+    assert not Path("/" + asked.context.work_location.key).exists()
     assert asked.request.is_in_memory is True
     assert asked.context.collected.uri.endswith("/.local/state/lakesweep/nessie")
     assert "identify phase finished with status IDENTIFY_SUCCESS" in out
@@ -310,7 +310,7 @@ def test_gc_in_a_database(shell: Any, asked: Any, nessie: FakeNessie, database: 
     """The set stays; recording is allowed there."""
     shell("gc", "--jdbc-url", database, "-u", nessie.uri, "--defer-deletes", "-c", "3")
     assert asked.request.defer is True
-    assert asked.context.work.uri.endswith("/.local/state/lakesweep/nessie")
+    assert asked.context.work_location.uri.endswith("/.local/state/lakesweep/nessie")
     assert asked.request.is_in_memory is False
     assert asked.request.live_set_id in shell("list", "--jdbc-url", database)
 

@@ -44,7 +44,7 @@ def make_context(tmp_path: Path) -> Callable[..., NessieContext]:
             live_sets=InMemoryLiveSets(),
             engine=engine or InProcessEngine(),
             storage=StorageOptions(local_fsync=False),
-            work=Location.parse(f"file://{tmp_path}/work"),
+            work_location=Location.parse(f"file://{tmp_path}/work"),
             phases=Phases("judging"),
         )
 

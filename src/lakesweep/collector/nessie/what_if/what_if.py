@@ -111,7 +111,7 @@ def what_if_cutoffs(
     answer = under_way.answer(client.uri, started_at, cutoff)
     if request.save:
         try:
-            refuse_own_files_below({"--work-location": context.work.uri}, under_way.bases)
+            refuse_own_files_below({"--work-location": context.work_location.uri}, under_way.bases)
         except ConfigError as error:
             return replace(answer, notes=(*answer.notes, f"not kept for reports: {error.message}"))
         save_answer(context.resources.store, answer)
