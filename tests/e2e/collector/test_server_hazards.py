@@ -110,6 +110,27 @@ def test_6_6_3_branch_deleted_mid_scan_makes_the_list_be_taken_again(make_scene:
     scene.assert_nothing_else_gone()
 
 
+def test_a_bare_repository_whose_refs_are_not_restored_yet_loses_nothing(
+    make_scene: MakeScene,
+) -> None:
+    """All data has been copied to its new place, and nothing there says yet that it is live."""
+    moved = make_scene(each=1)
+    copied = moved.present_keys()
+    moved.user._ask("DELETE", "")
+    document = {"name": moved.name, "storage_namespace": f"mem://{moved.name}/ns"}
+    moved.user._ask("POST", "", params={"bare": True}, json=document, root=True)
+    for key in copied:  # the marker of the namespace, too
+        moved.put(key, moved.container.objects[f"ns/{key}"].data)
+    moved.lake.clock.advance(timedelta(days=2))
+    for transport in (MeddlingTransport(), as_a_real_server()):
+        with pytest.raises(UnsafeToSweepError) as caught:
+            collected(moved, transport, replace(AGED, flow=Flow.CLEAN))
+        assert caught.value.kind == "no-default-branch"
+    with pytest.raises(UnsafeToSweepError, match="refs are not restored"):
+        moved.explain(moved.live["base"])
+    assert copied <= moved.present_keys()
+
+
 @pytest.mark.parametrize("is_real", [True, False])
 def test_branches_that_come_and_go_during_every_list_stop_nobody(
     make_scene: MakeScene, is_real: bool

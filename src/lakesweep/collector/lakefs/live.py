@@ -13,7 +13,7 @@ from datetime import datetime
 
 import numpy as np
 
-from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.history_retention import find_retained
 from lakesweep.catalogs.lakefs.history_walk import Bools
@@ -25,7 +25,7 @@ from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.between_runs.served import note_served
 from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
-from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.repository import LakeFSRepository, read_refs
 from lakesweep.collector.listing import SECONDS_PER_OBJECT
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import CommitId, RangeId
@@ -138,8 +138,7 @@ def read_live(
             f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
         )
     with phases.phase("commits") as step:
-        with_head_moves = repository.profile.keeps_head_moves
-        refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
+        refs = read_refs(repository, store)
         note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
         retained = _retained(repository, resources, refs, rules, roots, now)
