@@ -65,7 +65,9 @@ def retain_parents(
 
 
 @jitted
-def pass_down(order: Rows, main_parents: Rows, superseding: Ints, owners: Ints, until: Ints) -> None:
+def pass_down(
+    order: Rows, main_parents: Rows, superseding: Ints, owners: Ints, until: Ints
+) -> None:
     """Give each main parent the least owner of its children, and the latest time at which a child superseded it.
 
     Rows that are owned by `NOBODY` pass nothing on.
