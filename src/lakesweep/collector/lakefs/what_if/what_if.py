@@ -28,7 +28,7 @@ from lakesweep.collector.lakefs.between_runs.served import note_served, remove_s
 from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.listing import MOST_TASKS
-from lakesweep.collector.lakefs.live import Roots, kept_roots
+from lakesweep.collector.lakefs.live import kept_roots
 from lakesweep.collector.lakefs.mark import reference_time, refuse_blind_listing
 from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, uncommitted_folder
 from lakesweep.collector.lakefs.references import EventFile, RangeReference, Reference, StagedFile
@@ -144,6 +144,7 @@ def _read_questions(
 ) -> _Asked:
     client, store, phases = repository.client, resources.store, resources.phases
     with phases.phase("commits") as step:
+        named = repository.named_commits(request.keep_refs)
         refs = read_refs(repository, store)
         note_served(store, refs.dump_files, resources.clock())
         step.items = len(refs.graph)
@@ -155,8 +156,7 @@ def _read_questions(
             f"{right_to_dump(repository.name).statement}",
         )
     rules = client.rules(repository.name)
-    roots = Roots(request.keep_refs, request.keep_tags)
-    kept = kept_roots(repository, refs, roots)
+    kept = kept_roots(refs, named, keep_tags=request.keep_tags)
     default = repository.details.default_branch
     heads = sorted(refs.heads, key=lambda head: (head.id != default, head.id))
     graph, moves = refs.graph, refs.head_moves
