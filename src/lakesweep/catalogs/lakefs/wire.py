@@ -212,7 +212,7 @@ class ObjectStatsWire(_Wire):
     physical_address: str
     checksum: str
     mtime: int
-    size_bytes: Count | None = None
+    size_bytes: int | None = None  # as a client told it
 
 
 class DiffWire(_Wire):
