@@ -99,7 +99,8 @@ def refuse_without_default_branch(
         raise UnsafeToSweepError(
             f"{repository.name} has no branch {default}, though that is its default branch: its refs are not restored yet "
             "(a repository that was made bare), or the server's list is cut short. All data would look like garbage. "
-            "Nothing was deleted. Restore the refs (`lakectl refs-restore`), or run again.",
+            "Nothing was deleted. Restore the refs (`lakectl refs-restore`), or run again. If the refs that were restored have "
+            f"another default branch, make a branch {default} of it.",
             kind="no-default-branch",
         )
 
