@@ -189,7 +189,8 @@ class ModelLake:
                 commit = self.commits[name]
                 if not commit.parents:
                     break
-                name, read_until = commit.parents[0], commit.made_at
+                name = commit.parents[0]
+                read_until = max(commit.made_at, self.commits[name].made_at)
         return retained
 
     def held(self, now: datetime) -> set[str]:

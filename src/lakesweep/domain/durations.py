@@ -8,7 +8,13 @@ from email.utils import parsedate_to_datetime
 
 from lakesweep.errors import ConfigError
 
-__all__ = ["format_duration", "format_time", "parse_duration", "parse_http_date", "parse_time"]
+__all__ = [
+    *("format_duration", "format_time", "parse_duration", "parse_http_date", "parse_time"),
+    "time_of_second",
+]
+
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # years 1 to 9999
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _NUMBER = r"(\d+(?:\.\d+)?)"
 _SHORT = re.compile(
@@ -67,6 +73,11 @@ def parse_time(text: str) -> datetime:
 def format_time(time: datetime) -> str:
     """Write a time in UTC with a closing `Z`; microseconds only when there are any."""
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def time_of_second(second: int) -> datetime:
+    """The time that many seconds after 1970; the nearest that a time can have, where a client has told milliseconds."""
+    return _EPOCH + timedelta(seconds=min(max(second, _FIRST_SECOND), _LAST_SECOND))
 
 
 def parse_http_date(text: str | None) -> datetime | None:

@@ -19,6 +19,7 @@ from lakesweep.domain.retention import (
     RetentionCause,
     assert_all_known,
     children_first,
+    superseded_at,
 )
 from lakesweep.domain.rules import RetentionRules
 
@@ -91,7 +92,8 @@ def retention_ends(
             if branch_id is None
             else RetentionCause.SUPERSEDED_RECENTLY
         )
-        ends.hold(parent, made, days, RetainedBecause(cause, branch_id, made))
+        until = superseded_at(graph, commit)
+        ends.hold(parent, until, days, RetainedBecause(cause, branch_id, until))
     return ends.found
 
 

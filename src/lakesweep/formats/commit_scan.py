@@ -144,8 +144,10 @@ def _microseconds(values: Bytes, pos: int, end: int) -> int:
             seconds = number
         else:
             nanos = number
-    if nanos < 0 or nanos >= 1_000_000_000 or seconds < _FIRST_SECOND or seconds > _LAST_SECOND:
+    if nanos < 0 or nanos >= 1_000_000_000:
         return _NO_TIME
+    # As `time_of_second` does.
+    seconds = min(max(seconds, _FIRST_SECOND), _LAST_SECOND)
     return seconds * 1_000_000 + nanos // 1_000
 
 

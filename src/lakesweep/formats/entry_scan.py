@@ -297,8 +297,8 @@ def _read_timestamp(block: Bytes, pos: int, end: int, found: Ints) -> int:
             pos = start + length
     if found[NANOS] < 0 or found[NANOS] >= 1_000_000_000:
         return _TIMESTAMP
-    if found[SECONDS] < _FIRST_SECOND or found[SECONDS] > _LAST_SECOND:
-        return _TIMESTAMP
+    # As `time_of_second` does.
+    found[SECONDS] = min(max(found[SECONDS], _FIRST_SECOND), _LAST_SECOND)
     return 0
 
 

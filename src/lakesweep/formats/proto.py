@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from lakesweep.domain.durations import time_of_second
 from lakesweep.errors import FormatError
 
 __all__ = [
@@ -91,11 +92,9 @@ def decode_timestamp(data: bytes) -> tuple[datetime, int]:
     """The time to the microsecond, and the nanoseconds of its second."""
     message = Message(data, "Timestamp")
     seconds, nanos = message.int64(1), message.int64(2)
-    if not (0 <= nanos < 1_000_000_000 and -62_135_596_800 <= seconds <= 253_402_300_799):
-        raise FormatError(
-            f"Timestamp of {seconds} s and {nanos} ns is not a time", kind="bad-protobuf"
-        )
-    return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000), nanos
+    if not 0 <= nanos < 1_000_000_000:
+        raise FormatError(f"Timestamp of {nanos} ns is not a time", kind="bad-protobuf")
+    return time_of_second(seconds) + timedelta(microseconds=nanos // 1000), nanos
 
 
 class Message:

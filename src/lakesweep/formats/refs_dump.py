@@ -44,6 +44,7 @@ __all__ = [
     "WrittenRefsDump",
     "commit_files",
     "decode_commit",
+    "dump_files",
     "read_commit_columns",
     "read_dumped_refs",
     "read_refs_dump",
@@ -171,8 +172,18 @@ def _read_tags(read: Callable[[str], bytes], manifest: RefsManifest) -> list[Tag
 
 def commit_files(read: Callable[[str], bytes], ids: RefsManifest) -> list[str]:
     """Keys of the files that hold a dump's commits."""
-    key = _FOLDER + ids.commits_meta_range_id
-    return [key, *(_FOLDER + info.id for info in read_metarange(read(key), entity=b"commit"))]
+    return _files(read, ids.commits_meta_range_id, b"commit")
+
+
+def dump_files(read: Callable[[str], bytes], ids: RefsManifest) -> list[str]:
+    """Keys of the files that hold a dump's commits, branches and tags."""
+    others = (ids.branches_meta_range_id, b"branch"), (ids.tags_meta_range_id, b"tag")
+    return [*commit_files(read, ids), *(key for some in others for key in _files(read, *some))]
+
+
+def _files(read: Callable[[str], bytes], metarange_id: MetaRangeId, entity: bytes) -> list[str]:
+    key = _FOLDER + metarange_id
+    return [key, *(_FOLDER + info.id for info in read_metarange(read(key), entity=entity))]
 
 
 def _write_entity(

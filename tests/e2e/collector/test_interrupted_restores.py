@@ -20,7 +20,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.scene import AGED, LEASES, Scene
-from lakesweep_testing.trouble import MeddlingBackend
+from lakesweep_testing.trouble import MeddlingBackend, with_resources
 
 MakeScene = Callable[..., Scene]
 
@@ -64,6 +64,18 @@ def test_sweep_keeps_what_an_interrupted_restore_brought_back(scene: Scene, afte
     back = killed_restore(scene, swept.mark_id, backup, after=after)
     scene.sweep(earlier.mark_id)
     assert scene.left() == back
+
+
+def test_a_restore_from_a_machine_whose_clock_is_behind_keeps_its_promise(scene: Scene) -> None:
+    """No run touches what was restored for the minimum age, by the store's clock: also what was found in its place."""
+    backup = outside()
+    marked = scene.mark()
+    run_backup(scene.context(), marked.mark_id, backup)
+    two_days_ago = scene.lake.clock.now - timedelta(days=2)
+    behind = with_resources(scene.context(), clock=lambda: two_days_ago)
+    assert run_restore(behind, marked.mark_id, backup).objects["already_there"]
+    scene.gc(replace(AGED, flow=Flow.CLEAN))
+    assert scene.left() == set(scene.garbage)
 
 
 def test_a_restore_that_lost_its_lease_before_its_promise_brings_nothing_back(

@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from lakesweep.collector.lakefs.collect import run_gc, run_mark
-from lakesweep.collector.lakefs.request import Flow, MarkRequest, What
+from lakesweep.collector.lakefs.request import Flow, MarkRequest, What, WhatIfRequest
+from lakesweep.collector.lakefs.what_if.what_if import run_what_if
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.errors import UnsafeToSweepError
@@ -108,6 +109,51 @@ def test_6_6_3_branch_deleted_mid_scan_makes_the_list_be_taken_again(make_scene:
     assert prepared > 2, "once again for the mark, and once for the sweep"
     assert not scene.left()
     scene.assert_nothing_else_gone()
+
+
+def test_a_kept_branch_that_gets_commits_all_the_time_stops_nobody(make_scene: MakeScene) -> None:
+    """Whatever a named ref is at when it is asked for is among the commits that are read after it."""
+    scene = make_scene()
+    commits = 0
+
+    def commit_first(request: httpx.Request, send: Send) -> httpx.Response:
+        nonlocal commits
+        if route_of(request) == "GET commits/main":
+            scene.upload("main", "busy", f"{commits}")
+            scene.user.commit("main")
+            commits += 1
+        return send(request)
+
+    transport = MeddlingTransport(commit_first)
+    collected(scene, transport, replace(AGED, keep_refs=("main",)))
+    assert commits == 2, "for the mark, and for the sweep"
+    asked = WhatIfRequest(
+        min_age=AGED.min_age, allow_lower_min_age=True, keep_refs=("main",), save=False
+    )
+    run_what_if(scene.context(transport=MeddlingTransport(commit_first)), asked)
+    assert commits == 3
+    assert not scene.left()
+
+
+def test_a_bare_repository_whose_refs_are_not_restored_yet_loses_nothing(
+    make_scene: MakeScene,
+) -> None:
+    """All data has been copied to its new place, and nothing there says yet that it is live."""
+    moved = make_scene(each=1)
+    copied = moved.present_keys()
+    moved.user._ask("DELETE", "")
+    document = {"name": moved.name, "storage_namespace": f"mem://{moved.name}/ns"}
+    moved.user._ask("POST", "", params={"bare": True}, json=document, root=True)
+    for key in copied:  # the marker of the namespace, too
+        moved.put(key, moved.container.objects[f"ns/{key}"].data)
+    moved.lake.clock.advance(timedelta(days=2))
+    for transport in (MeddlingTransport(), as_a_real_server()):
+        with pytest.raises(UnsafeToSweepError) as caught:
+            collected(moved, transport, replace(AGED, flow=Flow.CLEAN))
+        assert caught.value.kind == "no-default-branch"
+    with pytest.raises(UnsafeToSweepError, match="refs are not restored"):
+        moved.explain(moved.live["base"])
+    assert copied <= moved.present_keys()
 
 
 @pytest.mark.parametrize("is_real", [True, False])

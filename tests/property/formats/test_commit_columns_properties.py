@@ -91,6 +91,19 @@ def test_sound_commits_take_the_quick_way(commits: list[Commit]) -> None:
     assert rows(scanned) == plain(records)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "year"), [(1_700_000_000_000, 9999), (-(2**63), 1), (2**63 - 1, 9999)]
+)
+def test_a_date_that_no_calendar_has_is_the_nearest_that_one_has(seconds: int, year: int) -> None:
+    """A client may have told milliseconds. Whatever date is too late for a calendar is later than all that are not."""
+    data = text_field(1, "a" * 64) + bytes_field(4, int_field(1, seconds))
+    records = Records.from_pairs([(b"a" * 64, join_value(b"a" * 64, data))])
+    scanned = CommitColumns.of_records(records)
+    assert scanned is not None
+    assert rows(scanned) == plain(records)
+    assert decode_commit(join_value(b"a" * 64, data)).creation_date.year == year
+
+
 @given(
     st.lists(COMMITS, min_size=1, max_size=3, unique_by=lambda c: c.id),
     ODD_FIELDS,

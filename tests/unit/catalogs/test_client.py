@@ -341,6 +341,14 @@ def test_entries_are_listed_up_to_a_limit(fake):
     assert client.stat_object("repo", "main", "none") is None
 
 
+def test_entries_of_a_size_that_no_object_has_are_listed(fake):
+    """A server keeps what a client has told when it linked an object, as -1 of one that did not know."""
+    fake.entries["main"] = {"a": stats("a") | {"size_bytes": -1, "mtime": 1_700_000_000_000}}
+    client = fake.client()
+    assert [e.path for e in client.list_objects("repo", "main")] == ["a"]
+    assert client.stat_object("repo", "main", "a").path == "a"
+
+
 @pytest.mark.parametrize(
     ("status", "state"),
     [

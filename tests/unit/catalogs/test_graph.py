@@ -201,3 +201,18 @@ def test_head_moves_come_with_the_graph_when_the_server_keeps_them(history, stor
     assert list(refs.head_moves) == history.head_moves
     routes = [route for _, route in history.requests]
     assert routes.index("refs/dump") < routes.index("gc/head_moves")
+
+
+def test_a_commit_whose_date_no_calendar_has_is_read_from_answers(history, store):
+    """A client may have told milliseconds where the server asks for seconds; the server answers with what it was told."""
+    refuse_dump(history)
+
+    def late(request):
+        response = history.answer(request)
+        page = response.json()
+        page["results"][0]["creation_date"] = 1_700_000_000_000
+        return httpx.Response(200, json=page)
+
+    history.overrides["GET", f"refs/{an_id('three')}/commits"] = late
+    graph = read_commit_graph(history.client(), store, "repo").graph
+    assert graph.made_at(an_id("three")).year == 9999

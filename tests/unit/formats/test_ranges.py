@@ -12,6 +12,7 @@ from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.hashing import hash_address
 from lakesweep.formats.identity import entry_identity
 from lakesweep.formats.metaranges import RangeInfo, read_metarange, write_metarange
+from lakesweep.formats.proto import bytes_field, int_field, text_field
 from lakesweep.formats.range_writer import RangeWriter, write_range_batches, write_ranges
 from lakesweep.formats.ranges import (
     ADDRESSES_SCHEMA,
@@ -111,6 +112,21 @@ def test_addresses_come_as_arrow() -> None:
         }
         for entry in entries
     ]
+
+
+def test_times_that_no_calendar_has_stop_nobody() -> None:
+    """A client may have told milliseconds where the server asks for seconds: the time of an entry decides nothing."""
+    rows = [
+        text_field(1, f"data/s/{seconds}") + bytes_field(2, int_field(1, seconds)) + int_field(6, 1)
+        for seconds in (1_700_000_000_000, -(2**63), 2**63 - 1)
+    ]
+    [written] = write_ranges((bytes([n]), join_value(b"i" * 32, row)) for n, row in enumerate(rows))
+    assert read_range_hashes(written.data, expected_count=3).count == 3
+    last = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    times = [last, datetime(1, 1, 1, tzinfo=UTC), last]
+    batch = read_range_addresses(written.data, expected_count=3)
+    assert batch.column("last_modified").to_pylist() == times
+    assert [entry.last_modified for _, _, entry in read_range_entries(written.data)] == times
 
 
 def test_lookup_finds_what_is_there_and_nothing_else() -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from lakesweep.catalogs.lakefs.values import Repository
 from lakesweep.domain.commits import BranchId, Commit, CommitId, MetaRangeId
+from lakesweep.domain.durations import time_of_second
 
 __all__ = [
     "AddressHolderWire",
@@ -194,7 +195,7 @@ class CommitWire(_Wire):
             id=CommitId(self.id),
             committer=self.committer,
             message=self.message,
-            creation_date=datetime.fromtimestamp(self.creation_date, UTC),
+            creation_date=time_of_second(self.creation_date),
             meta_range_id=MetaRangeId(self.meta_range_id),
             parents=tuple(CommitId(parent) for parent in self.parents),
             metadata=self.metadata or {},
@@ -211,7 +212,7 @@ class ObjectStatsWire(_Wire):
     physical_address: str
     checksum: str
     mtime: int
-    size_bytes: Count | None = None
+    size_bytes: int | None = None  # as a client told it
 
 
 class DiffWire(_Wire):

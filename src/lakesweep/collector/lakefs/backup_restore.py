@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,7 +83,7 @@ def _run_of_mark(
             mark_id=plan.mark_id,
             what=plan.what,
         )
-        return run_copy(context.resources, run, flow, addresses, assert_held=lease.assert_held)
+        return run_copy(context.resources, run, flow, addresses, store_time=lease.renew)
 
 
 def run_listed(
@@ -114,7 +115,7 @@ def run_listed(
             name, outside, lists, parts, mark=lists.namespace.uri, is_namespace_typed=True
         )
         resources = Resources(namespace, engine, phases, utc_now)
-        return run_copy(resources, run, flow, assert_held=lease.assert_held)
+        return run_copy(resources, run, flow, store_time=lease.renew)
 
 
 def run_copy(
@@ -123,13 +124,13 @@ def run_copy(
     flow: str,
     addresses: Collection[str] = (),
     *,
-    assert_held: Callable[[], None] = lambda: None,
+    store_time: Callable[[], datetime] | None = None,
 ) -> RunRecord:
     """Copy from the namespace to the outside (BACKUP) or back (RESTORE); `addresses` names some of the mark alone.
 
-    `assert_held` raises where the lease was lost.
+    `store_time` tells the store's clock, and raises where the lease was lost.
     """
-    copying = _Copying(resources, run, flow, assert_held)
+    copying = _Copying(resources, run, flow, store_time or resources.clock)
     return copying.run(copying.choose(addresses) if addresses else run.parts)
 
 
@@ -137,10 +138,10 @@ class _Copying:
     """One copy run under way."""
 
     def __init__(
-        self, resources: Resources, run: CopyRun, flow: str, assert_held: Callable[[], None]
+        self, resources: Resources, run: CopyRun, flow: str, store_time: Callable[[], datetime]
     ) -> None:
         self._resources, self._run, self._flow = resources, run, flow
-        self._assert_held = assert_held
+        self._store_time = store_time
         self._namespace = resources.target
         self._marks = run.marks
         started_at = resources.clock()
@@ -183,7 +184,7 @@ class _Copying:
             source, target = target, source
             self._promise(parts)
             # Whoever takes the lease over from here on reads the promise before it deletes.
-            self._assert_held()
+            self._store_time()
         with self._resources.phases.phase(self._flow) as step:
             # Whether names at the root are data was decided by the mark; to copy one too many harms nobody.
             own_folder, why_not = self._namespace, ObjectDeletion(root_names=True).why_not
@@ -211,8 +212,8 @@ class _Copying:
 
     @property
     def _events(self) -> str:
-        """The folder of a restore's event as of now."""
-        return events_folder(event_order(self._resources.clock()), "restored", self._folder.run_id)
+        """The folder of a restore's event as of now. By the store's clock, which tells a run how young that is."""
+        return events_folder(event_order(self._store_time()), "restored", self._folder.run_id)
 
     def _finished(self, copied: Copied, parts: Sequence[Part]) -> RunRecord:
         missing = copied.tally(MISSING)

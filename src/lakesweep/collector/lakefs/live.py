@@ -8,12 +8,13 @@ staged entry to a tracked copy: whatever moves while we read moves towards what 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
 
-from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.history_retention import find_retained
 from lakesweep.catalogs.lakefs.history_walk import Bools
@@ -25,10 +26,10 @@ from lakesweep.collector.judge.references import EXPIRED, LIVE
 from lakesweep.collector.lakefs.between_runs.served import note_served
 from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
-from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.repository import LakeFSRepository, read_refs
 from lakesweep.collector.listing import SECONDS_PER_OBJECT
 from lakesweep.collector.resources import Resources
-from lakesweep.domain.commits import CommitId, RangeId
+from lakesweep.domain.commits import Commit, CommitId, RangeId
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.formats.commit_columns import Ids, is_among, texts
 from lakesweep.formats.commits_csv import ListedCommits
@@ -138,11 +139,13 @@ def read_live(
             f"{human_count(staged.pages, 'pages')}, {human_count(len(staged.files), 'files')}"
         )
     with phases.phase("commits") as step:
-        with_head_moves = repository.profile.keeps_head_moves
-        refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
+        # Before all commits: one that is made later and named then would not be among them.
+        named = repository.named_commits(roots.keep_refs)
+        refs = read_refs(repository, store)
         note_served(store, refs.dump_files, resources.clock())
         rules = client.rules(name)
-        retained = _retained(repository, resources, refs, rules, roots, now)
+        kept = kept_roots(refs, named, keep_tags=roots.keep_tags)
+        retained = _retained(repository, resources, refs, rules, kept, now)
         notes = retained.notes
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits, {retained.commits} retained"
@@ -218,11 +221,10 @@ def _retained(
     resources: Resources,
     refs: RepositoryRefs[History],
     rules: RetentionRules | None,
-    roots: Roots,
+    kept: Sequence[CommitId],
     now: datetime,
 ) -> _Retained:
     """Retained commits with their metaranges: ours by the rule, united with the server's own list."""
-    kept = kept_roots(repository, refs, roots)
     is_retained = find_retained(refs.graph, refs.heads, rules, now, refs.head_moves, kept)
     if rules is None:
         note = "the repository has no retention rules: nothing expires"
@@ -240,8 +242,8 @@ def _retained(
 
 
 def kept_roots(
-    repository: LakeFSRepository, refs: RepositoryRefs[History], roots: Roots
+    refs: RepositoryRefs[History], named: Iterable[Commit], *, keep_tags: bool
 ) -> list[CommitId]:
     """The commits that a user wants to be kept: those that tags point at, and those that were named."""
-    tagged = [tag.commit_id for tag in refs.tags] if roots.keep_tags else []
-    return [*tagged, *(commit.id for commit in repository.named_commits(roots.keep_refs))]
+    tagged = [tag.commit_id for tag in refs.tags] if keep_tags else []
+    return [*tagged, *(commit.id for commit in named)]

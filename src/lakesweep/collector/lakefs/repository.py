@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient, Repository, ServerProfile
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.namespace import AddressNormaliser
 from lakesweep.collector.guards import ClockReading
 from lakesweep.collector.lakefs.namespace import normaliser_of
 from lakesweep.collector.target import Target
-from lakesweep.domain.commits import Commit
+from lakesweep.domain.commits import BranchHead, Commit
 from lakesweep.domain.cutoff import Cutoff, SafetyMargins, decide_cutoff
 from lakesweep.domain.location import Location
-from lakesweep.errors import CatalogNotFoundError, ConfigError
-from lakesweep.storage import StorageOptions
+from lakesweep.errors import CatalogNotFoundError, ConfigError, UnsafeToSweepError
+from lakesweep.storage import ObjectStore, StorageOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,37 @@ class LakeFSRepository:
                     kind="bad-keep-ref",
                 ) from error
         return commits
+
+
+def read_refs(repository: LakeFSRepository, store: ObjectStore) -> RepositoryRefs[History]:
+    """All commits, branches and tags, and the head moves where the server logs them.
+
+    Raises:
+        UnsafeToSweepError: some are missing.
+    """
+    refs = read_commit_graph(
+        repository.client,
+        store,
+        repository.name,
+        with_head_moves=repository.profile.keeps_head_moves,
+    )
+    refuse_without_default_branch(repository, refs.heads)
+    return refs
+
+
+def refuse_without_default_branch(
+    repository: LakeFSRepository, heads: Sequence[BranchHead]
+) -> None:
+    """Refuse branches without the default one, which can't be deleted. Until its refs are restored, a bare repository has none."""
+    default = repository.details.default_branch
+    if all(head.id != default for head in heads):
+        raise UnsafeToSweepError(
+            f"{repository.name} has no branch {default}, though that is its default branch: its refs are not restored yet "
+            "(a repository that was made bare), or the server's list is cut short. All data would look like garbage. "
+            "Nothing was deleted. Restore the refs (`lakectl refs-restore`), or run again. If the refs that were restored have "
+            f"another default branch, make a branch {default} of it.",
+            kind="no-default-branch",
+        )
 
 
 def namespace_of(

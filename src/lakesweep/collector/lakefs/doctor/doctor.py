@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs
@@ -28,7 +28,7 @@ from lakesweep.collector.lakefs.doctor.probes import (
     wrong,
 )
 from lakesweep.collector.lakefs.paths import uncommitted_folder
-from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.repository import LakeFSRepository, read_refs
 from lakesweep.collector.record import RunStatus
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.run_files import RunId
@@ -111,9 +111,8 @@ class _Doctor:
         return ok(found)
 
     def commits(self) -> Finding:
-        client, name, store = self._repository.client, self._repository.name, self._resources.store
-        with_head_moves = self._repository.profile.keeps_head_moves
-        self._refs = read_commit_graph(client, store, name, with_head_moves=with_head_moves)
+        name, store = self._repository.name, self._resources.store
+        self._refs = read_refs(self._repository, store)
         note_served(store, self._refs.dump_files, self._resources.clock())
         remove_served(store)
         found = ", ".join(

@@ -35,7 +35,11 @@ from lakesweep.collector.lakefs.explain.range_search import (
 )
 from lakesweep.collector.lakefs.explain.staged_search import look_up_paths, staged_paths
 from lakesweep.collector.lakefs.opening import open_client
-from lakesweep.collector.lakefs.repository import LakeFSRepository, namespace_of
+from lakesweep.collector.lakefs.repository import (
+    LakeFSRepository,
+    namespace_of,
+    refuse_without_default_branch,
+)
 from lakesweep.collector.resources import utc_now
 from lakesweep.collector.target import Target
 from lakesweep.domain.addresses import KeyKind, classify_key
@@ -161,6 +165,7 @@ class _Explaining:
         refs = read_refs_without_dump(
             self._client, self._name, lists_commits=is_embedded, further=kept
         )
+        refuse_without_default_branch(self._repository, refs.heads)
         kept += [tag.commit_id for tag in refs.tags] if self._request.keep_tags else []
         ranges = read_commit_ranges(self._store, refs)
         notes: list[str] = []

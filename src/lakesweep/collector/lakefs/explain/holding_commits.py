@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
@@ -29,6 +29,7 @@ __all__ = ["CommitRanges", "CommitsOfObjects", "HeldBy", "read_commit_ranges"]
 
 # Logs tell the second in which a commit was made, and not the part of it.
 _SECOND = timedelta(seconds=1)
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 # When the days of a commit began to count. Words that are true of a commit that has expired as well.
 _BEGAN = {
@@ -238,4 +239,6 @@ def _longest(ends: Iterable[RetentionEnd]) -> RetentionEnd:
 
 
 def _rounded_up(end: RetentionEnd) -> RetentionEnd:
-    return end if end.at is None else RetentionEnd(end.at + _SECOND, end.because)
+    if end.at is None or end.at > _LATEST - _SECOND:
+        return end
+    return RetentionEnd(end.at + _SECOND, end.because)

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from lakesweep.catalogs.lakefs.graph import RepositoryRefs, read_commit_graph
+from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.history_retention import (
     find_retained,
@@ -28,11 +28,11 @@ from lakesweep.collector.lakefs.between_runs.served import note_served, remove_s
 from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.context import RunContext
 from lakesweep.collector.lakefs.listing import MOST_TASKS
-from lakesweep.collector.lakefs.live import Roots, kept_roots
+from lakesweep.collector.lakefs.live import kept_roots
 from lakesweep.collector.lakefs.mark import reference_time, refuse_blind_listing
 from lakesweep.collector.lakefs.paths import LATEST_WHAT_IF, uncommitted_folder
 from lakesweep.collector.lakefs.references import EventFile, RangeReference, Reference, StagedFile
-from lakesweep.collector.lakefs.repository import LakeFSRepository
+from lakesweep.collector.lakefs.repository import LakeFSRepository, read_refs
 from lakesweep.collector.lakefs.request import What, WhatIfRequest
 from lakesweep.collector.lakefs.slices import find_slices
 from lakesweep.collector.lakefs.what_if.fate_sums import FateSums, add_up_fates
@@ -144,8 +144,8 @@ def _read_questions(
 ) -> _Asked:
     client, store, phases = repository.client, resources.store, resources.phases
     with phases.phase("commits") as step:
-        with_head_moves = repository.profile.keeps_head_moves
-        refs = read_commit_graph(client, store, repository.name, with_head_moves=with_head_moves)
+        named = repository.named_commits(request.keep_refs)
+        refs = read_refs(repository, store)
         note_served(store, refs.dump_files, resources.clock())
         step.items = len(refs.graph)
         step.said = f"{len(refs.graph)} commits"
@@ -156,8 +156,7 @@ def _read_questions(
             f"{right_to_dump(repository.name).statement}",
         )
     rules = client.rules(repository.name)
-    roots = Roots(request.keep_refs, request.keep_tags)
-    kept = kept_roots(repository, refs, roots)
+    kept = kept_roots(refs, named, keep_tags=request.keep_tags)
     default = repository.details.default_branch
     heads = sorted(refs.heads, key=lambda head: (head.id != default, head.id))
     graph, moves = refs.graph, refs.head_moves

@@ -14,7 +14,7 @@ from lakesweep.domain.commits import BranchHead, BranchId, CommitId
 from lakesweep.domain.location import Location
 from lakesweep.formats.entries import Entry
 from lakesweep.formats.range_writer import write_ranges
-from lakesweep.formats.refs_dump import RefsDump, write_refs_dump
+from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsDump, write_refs_dump
 from lakesweep.formats.values import join_value
 from lakesweep.storage import ObjectStore, open_store
 from lakesweep.storage.memory import memory_container
@@ -65,6 +65,29 @@ def test_a_dump_that_somebody_wrote_again_stays(store: ObjectStore, clock: Clock
     write_dump(store)
     assert remove_served(store) == 0
     assert set(store.keys("")) == set(keys)
+
+
+def test_the_dump_of_a_user_that_came_before_the_note_stays(
+    store: ObjectStore, clock: Clock
+) -> None:
+    """Between a run's dump and its note a user may have dumped the same refs: by names and times their files are ours."""
+    keys = [*write_dump(store), MANIFEST_KEY]
+    dump = write_refs_dump(RefsDump([], [BranchHead(BranchId("main"), CommitId("c"))], []))
+    store.write(MANIFEST_KEY, dump.manifest.encode())
+    note_served(store, keys[:-1], AT)
+    assert remove_served(store) == 0
+    assert set(store.keys("")) == set(keys)
+
+
+@pytest.mark.parametrize("manifest", [b"{", b'{"tags_meta_range_id": 1}'])
+def test_files_of_dumps_stay_where_the_manifest_can_not_be_read(
+    store: ObjectStore, manifest: bytes
+) -> None:
+    """Nobody can tell whose they are."""
+    keys = [*write_dump(store), MANIFEST_KEY]
+    store.write(MANIFEST_KEY, manifest)
+    note_served(store, keys[:-1], AT)
+    assert remove_served(store) == 0
 
 
 def test_a_note_that_names_anything_else_removes_nothing(store: ObjectStore) -> None:
