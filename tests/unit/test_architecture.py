@@ -72,7 +72,7 @@ HOMES = {
     "fastapi": {"lake", "web"},
     "starlette": {"lake", "web", "lakesweep_testing"},
     "uvicorn": {"lake", "web"},
-    "sqlalchemy": {"lake", "catalogs"},
+    "sqlalchemy": {"lake", "catalogs", "lakesweep_testing"},
     "typer": {"cli"},
     "yaml": {"settings"},
     "pytest": {"lakesweep_testing"},

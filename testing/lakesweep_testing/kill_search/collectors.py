@@ -226,7 +226,7 @@ class _KilledCatalog:
                 assert not is_whole, "a mark that came to its end was refused"
 
     def go_on(self, *, is_over: bool) -> None:
-        """The same command ends it: all garbage is gone and on record, and all that is live is there."""
+        """Give the killed command again: then all garbage is gone and on record, and all that is live is there."""
         if not is_over:
             with self._opened():
                 if self._marked is None:
