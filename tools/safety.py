@@ -56,9 +56,8 @@ def _schedules(scale: float, seed: int, to: Path) -> list[str]:
 
 
 def _faults(scale: float, seed: int, to: Path) -> list[str]:
-    # By so many, a run with a lakeFS repository gets a fault at each of its operations. Of a Nessie catalog's runs, some have
-    # fewer operations and faults than their share.
-    count = str(max(50, round(19_000 * scale)))
+    # By so many, every run gets a fault at each of its operations, of which a Nessie catalog's have two to five.
+    count = str(max(50, round(11_000 * scale)))
     return [*_module("fault_search"), "--injections", count, "--seed", str(seed), "--json", str(to)]
 
 

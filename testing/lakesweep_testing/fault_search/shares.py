@@ -32,7 +32,7 @@ STAGES = (
     *(("embedded lake", run) for run in LAKEFS_RUNS),
     *(("lakeFS server", run) for run in LAKEFS_RUNS),
 )
-_WEIGHT_WITHOUT_SOCKET = 6
+_WEIGHT_WITHOUT_SOCKET = 2
 
 
 def open_stage(catalog: str, run: str, stack: ExitStack) -> Stage:
