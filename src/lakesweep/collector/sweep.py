@@ -27,7 +27,7 @@ from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.sweep_progress import SweepProgress
-from lakesweep.collector.target import Target
+from lakesweep.collector.target import Target, own_name
 from lakesweep.collector.unfinished import STOPPED, kind_of, status_after
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Scatter, tasks_for
@@ -202,7 +202,9 @@ class Sweep:
         )
         rows = sum(part.rows for part in parts)
         gone = self.catalog.gone_folder(resources.clock())
-        folders = LedgerFolders(self.catalog.files.ledger, gone)
+        # A folder of this round's own, so that what it began is counted without what earlier ones did.
+        ledger = own_name(self.catalog.files.ledger, "round", "/")
+        folders = LedgerFolders(ledger, gone)
         per_row = deleter.seconds_per_row
         scatter = Scatter(
             chunks,
@@ -214,7 +216,6 @@ class Sweep:
             size_bytes=sum(part.bytes for part in parts),
         )
         tried: dict[str, Tally] = defaultdict(Tally)
-        begun = self._attempts()
         self._may_have_deleted = True  # until the round says what it did
         with resources.phases.phase("delete") as step:
             for row in self._collected(scatter):
@@ -226,17 +227,16 @@ class Sweep:
             self._may_have_deleted = self._progress.deleted.objects > 0
             step.handled(tried[deleting.DELETED])
             step.said = ", ".join(f"{t.objects} {o}" for o, t in tried.items() if t.objects)
-        if self._attempts() > begun + len(chunks):
+        if self._attempts_in(ledger) > len(chunks):
             # An attempt that was lost with its executor, or outrun by another, may delete until its time is over.
             self.lease.leave_to_run_out()
         return tried
 
-    def _attempts(self) -> int:
+    def _attempts_in(self, ledger: str) -> int:
         """How many attempts at chunks have begun, by their intents; none of an engine whose tasks end with their job."""
         if self.resources.engine.process_tree:
             return 0
-        keys = self.resources.store.keys(self.catalog.files.ledger)
-        return sum(key.endswith(deleting.INTENT) for key in keys)
+        return sum(key.endswith(deleting.INTENT) for key in self.resources.store.keys(ledger))
 
     def _collected(self, scatter: Scatter) -> list[dict[str, Any]]:
         """What became of the rows of a round. Where the round breaks off, its tasks may outlive it."""

@@ -332,6 +332,16 @@ def test_a_lost_attempt_of_a_task_keeps_the_lease_until_it_runs_out(
         pass
 
 
+def test_attempts_of_an_earlier_sweep_are_not_those_of_this_one(folder: Folder) -> None:
+    """A ledger keeps the intents of all rounds, and there may be millions: a round reads its own alone."""
+    folder.resources = replace(folder.resources, engine=TwiceTriedEngine(0))
+    for number in range(9):
+        folder.store.write(f"{RUN.ledger}{number}.intent.json", b"{}")
+    folder.sweep(RunStatus.PARTLY_SWEPT)
+    with Lease(folder.store, "folder", "restore"):
+        pass
+
+
 def test_a_round_that_broke_off_frees_its_lease_where_its_tasks_are_watched(
     folder: Folder,
 ) -> None:

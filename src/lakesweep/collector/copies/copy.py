@@ -16,7 +16,13 @@ from lakesweep.collector.target import own_name
 from lakesweep.domain.location import Location
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
-from lakesweep.errors import ConfigError, ObjectNotFoundError, StorageError, UnsafeToSweepError
+from lakesweep.errors import (
+    ConfigError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageError,
+    UnsafeToSweepError,
+)
 from lakesweep.storage import ObjectStore
 
 _MOST_ROWS_PER_CHUNK = 2 * NEIGHBOURS
@@ -74,28 +80,27 @@ def _refuse_same_place(road: CopyRoad) -> None:
     """Refuse source and target that are one place by two names, as links, mounts and aliases of buckets make them: each
     object would be taken for its own copy."""
     key = own_name(road.folder, "same-place", ".json")
-    ends = [end.open() for end in (road.source, road.target)]
+    is_restore = road.target == road.own_folder
+    other = road.source if is_restore else road.target
     own = road.own_folder.open()
     own.write(key, b"{}")
     try:
-        is_one_place = all(_has(end, key) for end in ends)
+        other.open().stat(key)
+    except ObjectNotFoundError:
+        return
+    except StorageDeniedError:
+        # Who may read a backup need not be told what it does not hold. A restore deletes nothing.
+        if not is_restore:
+            raise
+        return
     finally:
         own.delete_many([key])
-    if is_one_place:
-        source, target = (end.namespace.uri for end in (road.source, road.target))
-        raise ConfigError(
-            f"{source} and {target} are one place by two names. Nothing was copied. Choose a location outside the "
-            "storage namespace.",
-            kind="backup-inside-namespace",
-        )
-
-
-def _has(store: ObjectStore, key: str) -> bool:
-    try:
-        store.stat(key)
-    except ObjectNotFoundError:
-        return False
-    return True
+    source, target = (end.namespace.uri for end in (road.source, road.target))
+    raise ConfigError(
+        f"{source} and {target} are one place by two names. Nothing was copied. Choose a location outside the "
+        "storage namespace.",
+        kind="backup-inside-namespace",
+    )
 
 
 def copy_parts(engine: Engine, road: CopyRoad, parts: Sequence[Part]) -> Copied:

@@ -158,7 +158,7 @@ def hash_live_files(uris: pa.Array) -> Hashes:
 def names_of_no_place(names: Iterable[str]) -> dict[str, str]:
     """Of these names of files, those that can't be compared with a listing's → why: they mean no file, or any."""
     known = sorted(names)
-    _, is_sound = hash_listed_files(pa.array(known, pa.string()))
+    _, is_sound = hash_listed_files(pa.array(known, pa.large_string()))
     return {known[number]: _why_not(known[number]) for number in np.flatnonzero(~is_sound)}
 
 

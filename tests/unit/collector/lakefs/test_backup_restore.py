@@ -25,12 +25,13 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
     ConfigError,
+    ObjectNotFoundError,
     StorageDeniedError,
     StorageError,
     UnsafeToSweepError,
 )
 from lakesweep.formats.tables import MARK_SCHEMA, write_mark
-from lakesweep.storage import ObjectStore, StorageOptions
+from lakesweep.storage import ObjectInfo, ObjectStore, StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 
 WHY_NOT = ObjectDeletion(root_names=True).why_not
@@ -214,6 +215,27 @@ def test_the_namespace_by_another_name_is_no_place_for_copies(
     assert refused.value.kind == "backup-inside-namespace"
     left = place.namespace.open().keys("")
     assert not [key for key in left if "same-place" in key]
+
+
+def test_a_backup_of_which_only_its_objects_may_be_read_is_restored(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may not list a bucket is told on S3 that he is denied where there is no object. A restore deletes nothing."""
+    place.put(place.outside, 1, 2, 3)
+    stat = ObjectStore.stat
+
+    def stat_if_there(self: ObjectStore, key: str) -> ObjectInfo:
+        try:
+            return stat(self, key)
+        except ObjectNotFoundError as error:
+            if self.root == place.outside.namespace:
+                raise StorageDeniedError(f"a look at {key} was refused") from error
+            raise
+
+    monkeypatch.setattr(ObjectStore, "stat", stat_if_there)
+    assert place.run(RESTORE).objects["copied"] == 3
+    with pytest.raises(StorageDeniedError, match="same-place"):
+        place.run(BACKUP)
 
 
 def test_an_empty_list_of_files_is_wrong_use(place: Place) -> None:

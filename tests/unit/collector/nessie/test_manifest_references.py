@@ -19,6 +19,7 @@ from lakesweep.collector.nessie.references import (
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.engine.cells import unpack_hashes, unpack_rows
+from lakesweep.formats.file_hashes import Flags, Hashes, hash_listed_files
 from lakesweep.formats.iceberg.manifests import Promised
 from lakesweep.storage import StorageOptions
 from lakesweep_testing.iceberg_files import Entry, write_manifest
@@ -91,3 +92,17 @@ def test_a_file_behind_a_link_is_counted_by_both_its_names(tmp_path: Path):
     cells, counts = read(*items)
     assert [(c["entries"], c["sent"]) for c in counts] == [(1, 2), (2, 2)]
     assert np.isin(list(hashed(f"file://{real}/1")), unpack_hashes(cells, LIVE)).all()
+
+
+def test_names_of_a_whole_catalog_fit_in_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of short strings holds 2 GiB of names, and a catalog has twenty million manifests."""
+    types: list[pa.DataType] = []
+
+    def spied(paths: pa.Array) -> tuple[Hashes, Flags]:
+        types.append(paths.type)
+        return hash_listed_files(paths)
+
+    monkeypatch.setattr(references, "hash_listed_files", spied)
+    found = references.names_of_no_place(["string", "s3://lake/t/metadata/snap.avro"])
+    assert list(found) == ["string"]
+    assert types == [pa.large_string()]
