@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,10 +19,11 @@ from lakesweep.lake.errors import (
     RefStoreError,
 )
 from lakesweep.lake.hard_delete import reviewer as reviewing
+from lakesweep.lake.hard_delete.queue import Queue, Queued
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
 from lakesweep.lake.tasks import RunningTask
-from lakesweep.lake.values import ImportSource, ObjectStats
+from lakesweep.lake.values import ImportSource, ObjectStats, Repository
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
 from lakesweep_testing.asgi import AsgiLake
 from lakesweep_testing.lakes import LakeRepo
@@ -411,3 +412,53 @@ def test_store_that_refuses_deletes_is_asked_less_and_less(
     repo.lake.reviewer.run()
     assert repo.store.find(kept) is None
     assert not repo.lake.reviewer._fence.read(repo.record).state.condemned
+
+
+def _refuse_all(_: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+    return [DeleteOutcome(key, DeleteStatus.FAILED, "denied") for key in keys]
+
+
+def test_what_a_store_refuses_does_not_pile_up_in_the_fence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every commit and copy reads the record of what is condemned. What waits for its turn goes once the store deletes."""
+    monkeypatch.setattr(reviewing, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(reviewing, "_MOST_CONDEMNED", 3)
+    repo = LakeRepo(hard_delete=True).create()
+    for path in "abcdef":
+        repo.put(path)
+        repo.lake.objects.delete(repo.record, "main", path, no_tombstone=True)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(ObjectStore, "delete_many", _refuse_all)
+        for _ in range(20):
+            repo.clock.advance(minutes=1)
+            repo.lake.reviewer.run()
+            assert len(repo.lake.reviewer._fence.read(repo.record).state.condemned) <= 3
+    for _ in range(5):
+        repo.clock.advance(days=1)
+        repo.lake.reviewer.run()
+    assert not list(repo.store.keys("data/"))
+    assert not repo.lake.reviewer._fence.read(repo.record).state.condemned
+
+
+def test_queue_is_not_read_for_a_refused_delete_before_its_next_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One locked object must not make every review read all that waits, which may be millions of records."""
+    repo = LakeRepo(hard_delete=True).create()
+    repo.put("a")
+    repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+    monkeypatch.setattr(ObjectStore, "delete_many", _refuse_all)
+    repo.clock.advance(minutes=5)
+    repo.lake.reviewer.run()
+    queue, reads = repo.lake.reviewer._queue, []
+
+    def all_records(repository: Repository) -> Iterator[Queued]:
+        reads.append(repository)
+        return Queue.all(queue, repository)
+
+    monkeypatch.setattr(queue, "all", all_records)
+    for _ in range(50):
+        repo.clock.advance(seconds=1)
+        repo.lake.reviewer.run()
+    assert len(reads) == 1
