@@ -27,6 +27,7 @@ from lakesweep.lake.values import ImportSource, ObjectStats, Repository
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
 from lakesweep_testing.asgi import AsgiLake
 from lakesweep_testing.lakes import LakeRepo
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 @pytest.fixture
@@ -199,6 +200,35 @@ def test_creation_that_was_taken_over_takes_nothing_back(
     assert made.instance_uid in store.read("_lakefs/dummy").decode()
     with pytest.raises(InvalidRequestError):
         repo.lake.repositories.create("third", namespace)
+
+
+def test_taking_back_a_creation_harms_none_that_took_it_over(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stood still for two minutes while it took back what it had made, and the user asked another one."""
+    namespace = f"{repo.namespace}-2"
+    read = ObjectStore.read
+
+    def fail(*_: Any) -> Any:
+        raise RefStoreError("no room")
+
+    def stand_still(*arguments: Any) -> bytes:
+        monkeypatch.undo()
+        repo.clock.advance(minutes=2)
+        repo.server().repositories.create("other", namespace)
+        return read(*arguments)
+
+    def fail_slowly(*_: Any) -> Any:
+        monkeypatch.setattr(ObjectStore, "read", stand_still)
+        fail()
+
+    monkeypatch.setattr(repo.lake.branches, "create", fail_slowly)
+    with pytest.raises(RefStoreError):
+        repo.lake.repositories.create("other", namespace)
+    made = repo.lake.repositories.get("other")
+    assert repo.lake.branches.head(made, "main")
+    with pytest.raises(InvalidRequestError):
+        repo.lake.repositories.create("third", f"{namespace}/inside")
 
 
 def test_creation_whose_end_is_not_known_can_be_repeated(
@@ -462,3 +492,20 @@ def test_queue_is_not_read_for_a_refused_delete_before_its_next_try(
         repo.clock.advance(seconds=1)
         repo.lake.reviewer.run()
     assert len(reads) == 1
+
+
+def test_stranger_who_logs_in_is_not_told_where_the_ref_store_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Logging in needs no credentials, and looks them up."""
+
+    def fail(*_: Any) -> Any:
+        raise RefStoreError("the ref store at db.internal is away")
+
+    kv = MemoryKeyValueStore()
+    with AsgiLake(kv=kv) as lake:
+        monkeypatch.setattr(kv, "get", fail)
+        key = {"access_key_id": "AKIAX", "secret_access_key": "x"}
+        reply = lake.send_raw("POST", "/api/v1/auth/login", json=key)
+        assert reply.status_code == 503
+        assert "db.internal" not in reply.text
