@@ -22,6 +22,7 @@ from lakesweep.lake.hard_delete import reviewer as reviewing
 from lakesweep.lake.hard_delete.queue import Queue, Queued
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
+from lakesweep.lake.staging.resetting import Resetting
 from lakesweep.lake.tasks import RunningTask
 from lakesweep.lake.values import ImportSource, ObjectStats, Repository
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
@@ -92,6 +93,38 @@ def test_hard_reset_takes_no_change_that_comes_meanwhile(
     monkeypatch.setattr(repo.lake.resetting._staging, "take_away", upload_then_take)
     repo.lake.resetting.hard_reset(repo.record, "main", first)
     assert repo.contents() == {"a": b"meanwhile"}
+
+
+def test_hard_reset_is_not_begun_anew_by_reviews(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look through what is staged may take longer than a review, each of which changes the fence."""
+    repo.put("a", b"1")
+    first = repo.commit()
+    repo.put("a", b"2")
+    repo.commit()
+    repo.put("b")
+    looks, look = [], Resetting._let_go_of_what_is_no_change
+
+    def look_during_a_review(*arguments: Any) -> bool:
+        found = repo.lake.fence.read(repo.record)
+        repo.kv.change_all([repo.lake.fence.change(found, found.state)])
+        looks.append(found)
+        return look(*arguments)
+
+    monkeypatch.setattr(Resetting, "_let_go_of_what_is_no_change", look_during_a_review)
+    repo.lake.resetting.hard_reset(repo.record, "main", first)
+    assert (len(looks), repo.read("a")) == (1, b"1")
+
+
+def test_hard_reset_to_nothing_lets_go_of_nothing(repo: LakeRepo) -> None:
+    """What is staged stays where the ref does not exist."""
+    repo.put("a", b"1")
+    repo.commit()
+    staged = repo.put("a", b"1")
+    with pytest.raises(MissingError):
+        repo.lake.resetting.hard_reset(repo.record, "main", "nowhere")
+    assert repo.address("a") == staged
 
 
 def test_object_that_a_hard_reset_lets_go_of_is_reviewed() -> None:
