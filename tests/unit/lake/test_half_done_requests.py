@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,13 +19,16 @@ from lakesweep.lake.errors import (
     RefStoreError,
 )
 from lakesweep.lake.hard_delete import reviewer as reviewing
+from lakesweep.lake.hard_delete.queue import Queue, Queued
 from lakesweep.lake.kv.interface import Change
 from lakesweep.lake.objects.objects import Objects
+from lakesweep.lake.staging.resetting import Resetting
 from lakesweep.lake.tasks import RunningTask
-from lakesweep.lake.values import ImportSource, ObjectStats
+from lakesweep.lake.values import ImportSource, ObjectStats, Repository
 from lakesweep.storage import DeleteOutcome, DeleteStatus, ObjectStore
 from lakesweep_testing.asgi import AsgiLake
 from lakesweep_testing.lakes import LakeRepo
+from lakesweep_testing.memory_kv import MemoryKeyValueStore
 
 
 @pytest.fixture
@@ -90,6 +93,38 @@ def test_hard_reset_takes_no_change_that_comes_meanwhile(
     monkeypatch.setattr(repo.lake.resetting._staging, "take_away", upload_then_take)
     repo.lake.resetting.hard_reset(repo.record, "main", first)
     assert repo.contents() == {"a": b"meanwhile"}
+
+
+def test_hard_reset_is_not_begun_anew_by_reviews(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look through what is staged may take longer than a review, each of which changes the fence."""
+    repo.put("a", b"1")
+    first = repo.commit()
+    repo.put("a", b"2")
+    repo.commit()
+    repo.put("b")
+    looks, look = [], Resetting._let_go_of_what_is_no_change
+
+    def look_during_a_review(*arguments: Any) -> bool:
+        found = repo.lake.fence.read(repo.record)
+        repo.kv.change_all([repo.lake.fence.change(found, found.state)])
+        looks.append(found)
+        return look(*arguments)
+
+    monkeypatch.setattr(Resetting, "_let_go_of_what_is_no_change", look_during_a_review)
+    repo.lake.resetting.hard_reset(repo.record, "main", first)
+    assert (len(looks), repo.read("a")) == (1, b"1")
+
+
+def test_hard_reset_to_nothing_lets_go_of_nothing(repo: LakeRepo) -> None:
+    """What is staged stays where the ref does not exist."""
+    repo.put("a", b"1")
+    repo.commit()
+    staged = repo.put("a", b"1")
+    with pytest.raises(MissingError):
+        repo.lake.resetting.hard_reset(repo.record, "main", "nowhere")
+    assert repo.address("a") == staged
 
 
 def test_object_that_a_hard_reset_lets_go_of_is_reviewed() -> None:
@@ -198,6 +233,35 @@ def test_creation_that_was_taken_over_takes_nothing_back(
     assert made.instance_uid in store.read("_lakefs/dummy").decode()
     with pytest.raises(InvalidRequestError):
         repo.lake.repositories.create("third", namespace)
+
+
+def test_taking_back_a_creation_harms_none_that_took_it_over(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server stood still for two minutes while it took back what it had made, and the user asked another one."""
+    namespace = f"{repo.namespace}-2"
+    read = ObjectStore.read
+
+    def fail(*_: Any) -> Any:
+        raise RefStoreError("no room")
+
+    def stand_still(*arguments: Any) -> bytes:
+        monkeypatch.undo()
+        repo.clock.advance(minutes=2)
+        repo.server().repositories.create("other", namespace)
+        return read(*arguments)
+
+    def fail_slowly(*_: Any) -> Any:
+        monkeypatch.setattr(ObjectStore, "read", stand_still)
+        fail()
+
+    monkeypatch.setattr(repo.lake.branches, "create", fail_slowly)
+    with pytest.raises(RefStoreError):
+        repo.lake.repositories.create("other", namespace)
+    made = repo.lake.repositories.get("other")
+    assert repo.lake.branches.head(made, "main")
+    with pytest.raises(InvalidRequestError):
+        repo.lake.repositories.create("third", f"{namespace}/inside")
 
 
 def test_creation_whose_end_is_not_known_can_be_repeated(
@@ -411,3 +475,70 @@ def test_store_that_refuses_deletes_is_asked_less_and_less(
     repo.lake.reviewer.run()
     assert repo.store.find(kept) is None
     assert not repo.lake.reviewer._fence.read(repo.record).state.condemned
+
+
+def _refuse_all(_: ObjectStore, keys: list[str]) -> list[DeleteOutcome]:
+    return [DeleteOutcome(key, DeleteStatus.FAILED, "denied") for key in keys]
+
+
+def test_what_a_store_refuses_does_not_pile_up_in_the_fence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every commit and copy reads the record of what is condemned. What waits for its turn goes once the store deletes."""
+    monkeypatch.setattr(reviewing, "_MOST_AT_ONCE", 2)
+    monkeypatch.setattr(reviewing, "_MOST_CONDEMNED", 3)
+    repo = LakeRepo(hard_delete=True).create()
+    for path in "abcdef":
+        repo.put(path)
+        repo.lake.objects.delete(repo.record, "main", path, no_tombstone=True)
+    with monkeypatch.context() as refusing:
+        refusing.setattr(ObjectStore, "delete_many", _refuse_all)
+        for _ in range(20):
+            repo.clock.advance(minutes=1)
+            repo.lake.reviewer.run()
+            assert len(repo.lake.reviewer._fence.read(repo.record).state.condemned) <= 3
+    for _ in range(5):
+        repo.clock.advance(days=1)
+        repo.lake.reviewer.run()
+    assert not list(repo.store.keys("data/"))
+    assert not repo.lake.reviewer._fence.read(repo.record).state.condemned
+
+
+def test_queue_is_not_read_for_a_refused_delete_before_its_next_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One locked object must not make every review read all that waits, which may be millions of records."""
+    repo = LakeRepo(hard_delete=True).create()
+    repo.put("a")
+    repo.lake.objects.delete(repo.record, "main", "a", no_tombstone=True)
+    monkeypatch.setattr(ObjectStore, "delete_many", _refuse_all)
+    repo.clock.advance(minutes=5)
+    repo.lake.reviewer.run()
+    queue, reads = repo.lake.reviewer._queue, []
+
+    def all_records(repository: Repository) -> Iterator[Queued]:
+        reads.append(repository)
+        return Queue.all(queue, repository)
+
+    monkeypatch.setattr(queue, "all", all_records)
+    for _ in range(50):
+        repo.clock.advance(seconds=1)
+        repo.lake.reviewer.run()
+    assert len(reads) == 1
+
+
+def test_stranger_who_logs_in_is_not_told_where_the_ref_store_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Logging in needs no credentials, and looks them up."""
+
+    def fail(*_: Any) -> Any:
+        raise RefStoreError("the ref store at db.internal is away")
+
+    kv = MemoryKeyValueStore()
+    with AsgiLake(kv=kv) as lake:
+        monkeypatch.setattr(kv, "get", fail)
+        key = {"access_key_id": "AKIAX", "secret_access_key": "x"}
+        reply = lake.send_raw("POST", "/api/v1/auth/login", json=key)
+        assert reply.status_code == 503
+        assert "db.internal" not in reply.text

@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_AT_ONCE = 4_000
 """Each review makes a few users wait, however much it takes up; makers of references read so many addresses."""
+_MOST_CONDEMNED = 2 * _MOST_AT_ONCE
+"""Whatever a store refuses to delete stays condemned, and whoever makes a reference reads the record of all of it."""
 _MOST_WAIT_SECONDS = 10.0
 _QUIET = timedelta(milliseconds=200)
 _LEASE_KEY = b"hard-delete/lease"
@@ -98,6 +100,10 @@ class Reviewer:
     _tombs: Tombs
     counts: ReviewCounts = field(default_factory=ReviewCounts, init=False)
     _turn: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _next_tries: dict[str, dict[tuple[str, Condemnation], datetime]] = field(
+        default_factory=dict, init=False
+    )
+    """When refused deletes are tried again, by partition: the queue is not read for them until then."""
     name: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
     """Of the holder of leases; who takes a dead one's place takes its name, and need not wait."""
     rest: Callable[[float], object] = field(default_factory=lambda: _go_on, init=False)
@@ -159,7 +165,8 @@ class Reviewer:
         is_on = self._context.hard_deletes(repository)
         if is_on:
             self._dropped_entries.queue_all(repository)
-        queued = self._queue.due(repository, now, _MOST_AT_ONCE)
+        most = min(_MOST_AT_ONCE, _MOST_CONDEMNED - len(condemned))
+        queued = self._queue.due(repository, now, most) if most > 0 else []
         fresh = {one.dropped.address for one in queued} - condemned.keys() if is_on else set()
         held = self._references.find(repository, fresh) if fresh else {}
         foreign = {address for address in fresh if not address.startswith(_OURS)}
@@ -224,11 +231,7 @@ class Reviewer:
         queued: Iterable[Queued],
     ) -> None:
         """Steps 3 to 6 of a review: look again, then delete; `mine` are the condemnations that stood before the look."""
-        by_address, now = self._by_address(repository, mine, queued), self._context.now()
-        # What the store would not delete waits for its next try.
-        mine = {
-            address: one for address, one in mine.items() if _is_due(by_address.get(address), now)
-        }
+        mine, by_address = self._take_due(repository, mine, queued)
         if not mine:
             return
         held = self._references.find(repository, mine)
@@ -238,6 +241,25 @@ class Reviewer:
             self._put_off(repository, {name: mine[name] for name in standing}, by_address)
         unreferenced = {name: one for name, one in mine.items() if name not in held}
         self._delete_taken_over(repository, unreferenced, by_address)
+
+    def _take_due(
+        self,
+        repository: Repository,
+        condemned: Mapping[str, Condemnation],
+        queued: Iterable[Queued],
+    ) -> tuple[Mapping[str, Condemnation], dict[str, list[Queued]]]:
+        """The condemned addresses but those that wait for the next try of a refused delete, with their records."""
+        now, partition = self._context.now(), partition_of(repository)
+        known = self._next_tries.get(partition, {})
+        waiting = {one: due for one in condemned.items() if now < (due := known.get(one, now))}
+        asked = dict(condemned.items() - waiting.keys())
+        by_address = self._by_address(repository, asked, queued)
+        for address, records in by_address.items():
+            next_try = min(record.due for record in records)
+            if address in asked and now < next_try:
+                waiting[address, asked.pop(address)] = next_try
+        self._next_tries[partition] = waiting
+        return asked, by_address
 
     def _put_off(
         self,
@@ -366,10 +388,6 @@ class Reviewer:
 
 
 _GONE = frozenset(status.value for status in ABSENT)
-
-
-def _is_due(queued: Sequence[Queued] | None, now: datetime) -> bool:
-    return not queued or any(one.due <= now for one in queued)
 
 
 def _standing(found: FoundFence, mine: Mapping[str, Condemnation]) -> set[str]:

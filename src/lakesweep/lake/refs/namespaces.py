@@ -80,17 +80,22 @@ class NamespaceClaims:
         self._change(add)
         return claim
 
-    def keep(self, claim: Claim, now: datetime) -> bool:
-        """Keep everybody from taking a claim over for a minute; False when somebody did, or its repository came to be."""
+    def renew(self, claim: Claim, now: datetime) -> Claim | None:
+        """The claim, which nobody may take over for a minute; None when somebody did, or its repository came to be."""
+        renewed = replace(claim, at=now)
         is_ours = False
 
-        def renew(claims: list[Claim]) -> list[Claim]:
+        def put_in_place(claims: list[Claim]) -> list[Claim]:
             nonlocal is_ours
             is_ours = claim in claims
-            return [replace(one, at=now) if one == claim else one for one in claims]
+            return [renewed if one == claim else one for one in claims]
 
-        self._change(renew)
-        return is_ours and not self._is_alive(claim)
+        self._change(put_in_place)
+        return renewed if is_ours and not self._is_alive(claim) else None
+
+    def release(self, claim: Claim) -> None:
+        """Give back this very claim; one that was taken over belongs to somebody else, though its instance is the same."""
+        self._change(lambda claims: [one for one in claims if one != claim])
 
     def release_instance(self, instance_uid: str) -> None:
         """Give back the claim of a repository that was deleted."""

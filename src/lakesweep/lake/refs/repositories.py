@@ -169,19 +169,20 @@ class Repositories:
         return changed
 
     def _take_back(self, repository: Repository, claim: Claim) -> None:
-        """Remove what was made for a repository that did not come to be: its marker would keep the namespace from everybody.
+        """Remove the marker of a repository that did not come to be, which would keep the namespace from everybody.
 
-        Where that fails, too, the claim stays, and creating it again after a minute takes over what is there.
+        Where that fails, too, the claim stays, and creating it again after a minute takes over what is there. Its records
+        are left: they are few, and whoever took the creation over meanwhile has them.
         """
         with suppress(LakesweepError):
-            if not self._claims.keep(claim, self._context.now()):
+            renewed = self._claims.renew(claim, self._context.now())
+            if renewed is None:
                 return
-            self._context.kv.delete_partition(partition_of(repository))
             store = self._context.store(repository)
             with suppress(ObjectNotFoundError):
                 if store.read(_MARKER) == _marker_of(repository):
                     store.delete_many([_MARKER])
-            self._claims.release_instance(claim.instance_uid)
+            self._claims.release(renewed)
 
     def _create_first_branch(self, repository: Repository) -> None:
         first = self._commits.make(

@@ -64,17 +64,19 @@ class Resetting:
     def hard_reset(self, repository: Repository, branch_id: str, ref: str) -> None:
         """Move the head. The head that is left stands in the log before it is left."""
         for _ in range(MAX_TRIES):
-            fence = self._revivals.fence(repository)
             record = self._branches.read(repository, branch_id)
-            commit_id = self._refs.resolve_to_point_at(repository, ref)
             if any(self._context.kv.page(token, limit=1) for token in record.head.sealed_tokens):
                 raise DirtyBranchError(
                     f"branch {branch_id!r} of {repository.id} has a commit under way or left half-way;"
                     " commit or reset it first. The branch was not moved."
                 )
-            self._revivals.refuse_commit(repository, fence, commit_id, "the branch was not moved")
+            self._refs.resolve(repository, ref)  # else all would be let go of for nothing
             if not self._let_go_of_what_is_no_change(repository, record):
                 continue
+            # Read after that, which may take longer than the reviews that change it.
+            fence = self._revivals.fence(repository)
+            commit_id = self._refs.resolve_to_point_at(repository, ref)
+            self._revivals.refuse_commit(repository, fence, commit_id, "the branch was not moved")
             self._head_moves.record(
                 repository, branch_id, record.head.commit_id, self._context.now()
             )

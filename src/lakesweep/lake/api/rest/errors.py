@@ -20,6 +20,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.lake import errors as lake
+from lakesweep.lake.api.auth import CREDENTIALS_KEY
 from lakesweep.lake.api.replies import error_reply, json_reply
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,12 @@ def _answer_lakesweep_error(request: Request, error: Exception) -> Response:
     headers = {}
     if isinstance(error, lake.RangeNotSatisfiableError) and error.size_bytes:
         headers["Content-Range"] = f"bytes */{error.size_bytes}"
-    return error_reply(status, _CLIENTS_EXPECT.get(status, message_of(error)), headers)
+    message = _CLIENTS_EXPECT.get(status, message_of(error))
+    if isinstance(error, lake.RefStoreError) and CREDENTIALS_KEY not in request.scope:
+        # A stranger who logs in, say, is not told where the ref store lies.
+        logger.error("%s %s failed: %s", request.method, request.url.path, error)
+        message = "The lake's ref store does not answer."
+    return error_reply(status, message, headers)
 
 
 def _answer_validation_error(_request: Request, error: Exception) -> Response:
