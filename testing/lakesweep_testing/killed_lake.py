@@ -16,6 +16,7 @@ from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.lake.server import LakeServer
 from lakesweep.storage import StorageOptions
+from lakesweep.storage.local_walk import TEMPORARY_PREFIX
 from lakesweep_testing.dying import DyingCollector
 from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.user import User
@@ -116,8 +117,9 @@ class KilledLake:
         }
 
     def copies(self) -> dict[str, bytes]:
-        """What a backup holds, by its address."""
-        files = (file for file in self.backup.rglob("*") if file.is_file())
+        """What a backup holds, by its address; a task that is killed while it copies leaves a file of which no store tells."""
+        every = (file for file in self.backup.rglob("*") if file.is_file())
+        files = (file for file in every if not file.name.startswith(TEMPORARY_PREFIX))
         return {str(file.relative_to(self.backup)): file.read_bytes() for file in files}
 
     def assert_live(self) -> None:
