@@ -225,6 +225,14 @@ class _KilledCatalog:
             except ConfigError:
                 assert not is_whole, "a mark that came to its end was refused"
 
+    def _act_again(self, marked: Marked) -> None:
+        """Give the command again; an expiry that had already stored its end is refused, as that of any expired set."""
+        status = self.scene.live_sets.get(marked.live_set_id).status
+        try:
+            self.act()
+        except ConfigError:
+            assert status is LiveSetStatus.EXPIRY_SUCCESS, "an expiry that was killed is refused"
+
     def go_on(self, *, is_over: bool) -> None:
         """Give the killed command again: then all garbage is gone and on record, and all that is live is there."""
         if not is_over:
@@ -233,7 +241,7 @@ class _KilledCatalog:
                     self._expire_marks()
                     self.scene.expire(self.scene.mark(), ask_nessie=True)
                 else:
-                    self.act()
+                    self._act_again(self._marked)
         assert self.scene.files() == self.live, "other files than the live ones are there"
         with self._opened():
             statuses = {one.status for one in self.scene.live_sets.all()}
