@@ -189,8 +189,7 @@ class ModelLake:
                 commit = self.commits[name]
                 if not commit.parents:
                     break
-                name = commit.parents[0]
-                read_until = max(commit.made_at, self.commits[name].made_at)
+                name, read_until = commit.parents[0], commit.made_at
         return retained
 
     def held(self, now: datetime) -> set[str]:

@@ -15,12 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from lakesweep.domain.commits import BranchHead, BranchId, CommitGraph, CommitId, HeadMove
-from lakesweep.domain.retention import (
-    assert_all_known,
-    children_first,
-    retained_commits,
-    superseded_at,
-)
+from lakesweep.domain.retention import assert_all_known, children_first, retained_commits
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.domain.what_if import NEVER_KEPT
 
@@ -84,7 +79,7 @@ def least_days(
             hold(commit.id, commit.creation_date, ranks[None])
         owner = owners[commit.id]
         if commit.main_parent is not None:
-            hold(commit.main_parent, superseded_at(graph, commit), owner)
+            hold(commit.main_parent, commit.creation_date, owner)
         days = 0 if commit.id in kept else _days_back_to(until[commit.id], now)
         found[commit.id] = LeastDays(days, branches[owner])
     return found
@@ -120,8 +115,7 @@ def least_days_on_branch(
         parent = commit.main_parent
         if commit.id in on_path and parent is not None:
             on_path.add(parent)
-            time = superseded_at(graph, commit)
-            until[parent] = max(time, until.get(parent, time))
+            until[parent] = max(commit.creation_date, until.get(parent, commit.creation_date))
     return {
         commit.id: 0
         if commit.id in by_others

@@ -2,8 +2,7 @@
 
 A commit is retained when it is the head of a branch, or when on *some* path of main parents from a start its main
 child on that path is younger (strictly) than the path's threshold: until that child was made, the commit was what the
-start's branch pointed at. A client may give a child an older date than its parent has; until its own date a commit was
-not superseded, so the later of both dates counts. Starts are
+start's branch pointed at. Starts are
 
 - every branch head, with the days of its branch;
 - every commit that a branch pointed at until a known time (a head move), with the days of that branch, as if a child
@@ -39,7 +38,6 @@ __all__ = [
     "graph_has_cycle",
     "graph_is_incomplete",
     "retained_commits",
-    "superseded_at",
 ]
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -148,14 +146,13 @@ def retained_commits(
         if parent is None:
             continue
         starts.lower(parent, threshold, branch_id)
-        until = superseded_at(graph, commit)
-        if until > threshold and parent not in why:
+        if commit.creation_date > threshold and parent not in why:
             cause = (
                 RetentionCause.DANGLING_SUPERSEDED_RECENTLY
                 if branch_id is None
                 else RetentionCause.SUPERSEDED_RECENTLY
             )
-            why[parent] = RetainedBecause(cause, branch_id, until)
+            why[parent] = RetainedBecause(cause, branch_id, commit.creation_date)
     return RetainedCommits(why)
 
 
@@ -219,13 +216,6 @@ def children_first(graph: CommitGraph) -> list[Commit]:
     if len(order) != len(graph):
         raise graph_has_cycle()
     return order
-
-
-def superseded_at(graph: CommitGraph, commit: Commit) -> datetime:
-    """When a commit superseded its main parent: not before that one was made, whatever date it was given."""
-    parent = commit.main_parent
-    made = commit.creation_date
-    return made if parent is None else max(made, graph[parent].creation_date)
 
 
 def assert_all_known(

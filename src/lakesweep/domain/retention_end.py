@@ -19,7 +19,6 @@ from lakesweep.domain.retention import (
     RetentionCause,
     assert_all_known,
     children_first,
-    superseded_at,
 )
 from lakesweep.domain.rules import RetentionRules
 
@@ -92,8 +91,7 @@ def retention_ends(
             if branch_id is None
             else RetentionCause.SUPERSEDED_RECENTLY
         )
-        until = superseded_at(graph, commit)
-        ends.hold(parent, until, days, RetainedBecause(cause, branch_id, until))
+        ends.hold(parent, made, days, RetainedBecause(cause, branch_id, made))
     return ends.found
 
 

@@ -24,7 +24,7 @@ from lakesweep_testing.plain_least_days import least_days, least_days_on_branch
 
 
 def by_the_letter(commits, heads, rules, moves, keep):
-    """Every start, every step of its path: is the commit, or its main child, younger than this path's threshold?"""
+    """Every start, every step of its path: is the main child on this path younger than this path's threshold?"""
     graph = {commit.id: commit for commit in commits}
     superseded = {commit.main_parent for commit in commits}
     at_heads = {head.commit_id for head in heads}
@@ -42,8 +42,6 @@ def by_the_letter(commits, heads, rules, moves, keep):
                 retained.add(commit_id)
             child_made_at = graph[commit_id].creation_date
             commit_id = graph[commit_id].main_parent
-            if commit_id is not None:
-                child_made_at = max(child_made_at, graph[commit_id].creation_date)
     return retained
 
 
@@ -147,9 +145,10 @@ def test_the_least_days_of_one_branch_leave_the_other_rules_alone(history, branc
 
 def test_a_commit_superseded_before_all_time_is_kept_by_no_days():
     """A commit without a date is as old as the calendar, and no number of days leads to before that."""
-    beginning = datetime.min.replace(tzinfo=UTC)
-    first = Commit(CommitId("a"), "", "", beginning, MetaRangeId(""), ())
-    second = Commit(CommitId("b"), "", "", beginning, MetaRangeId(""), (first.id,))
+    first = Commit(CommitId("a"), "", "", NOW, MetaRangeId(""), ())
+    second = Commit(
+        CommitId("b"), "", "", datetime.min.replace(tzinfo=UTC), MetaRangeId(""), (first.id,)
+    )
     graph, heads = CommitGraph([first, second]), [BranchHead(BRANCHES[0], second.id)]
     assert least_days(graph, heads, NOW)[first.id].days == NEVER_KEPT
     assert first.id not in retained_commits(graph, heads, RetentionRules(2**31 - 1), NOW)

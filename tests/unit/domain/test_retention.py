@@ -162,13 +162,6 @@ def test_a_child_exactly_as_old_as_the_threshold_protects_nothing():
     assert retained(commits, [head("main", "new")], rules(6)) == {"old", "new"}
 
 
-def test_a_child_that_was_given_an_old_date_does_not_expire_its_parent():
-    """What a branch read an hour ago is retained, though a backfill committed over it as of last year."""
-    commits = [commit("old", 9), commit("new", 2, "old"), commit("backfill", 365, "new")]
-    assert retained(commits, [head("main", "backfill")], rules(5)) == {"backfill", "new", "old"}
-    assert retained(commits, [head("main", "backfill")], rules(2)) == {"backfill"}
-
-
 def test_second_parents_protect_nothing():
     """A merged-in commit is retained by its own branch or not at all."""
     commits = [commit("a", 20), commit("b", 20), commit("merge", 1, "a", "b")]

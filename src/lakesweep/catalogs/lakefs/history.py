@@ -116,12 +116,6 @@ class History:
         return found
 
     @cached_property
-    def superseding_dates(self) -> Ints:
-        """When each commit superseded its main parent: not before that one was made, whatever date it was given."""
-        dates, parents = self.columns.dates, self.main_parents
-        return np.where(parents >= 0, np.maximum(dates, dates[parents]), dates)
-
-    @cached_property
     def children_first(self) -> Rows:
         """All rows, each after those whose main parent it is.
 

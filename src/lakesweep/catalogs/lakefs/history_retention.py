@@ -70,10 +70,7 @@ def find_retained(
     dangling = starts.dangling
     thresholds[dangling] = np.minimum(thresholds[dangling], default)
     is_retained[dangling[dates[dangling] > default]] = True
-    superseding = history.superseding_dates
-    retain_parents(
-        history.children_first, history.main_parents, superseding, thresholds, is_retained
-    )
+    retain_parents(history.children_first, history.main_parents, dates, thresholds, is_retained)
     return is_retained
 
 
@@ -115,8 +112,7 @@ def least_days(
     dangling, dates = starts.dangling, history.columns.dates
     owners[dangling] = np.minimum(owners[dangling], ranks[None])
     until[dangling] = np.maximum(until[dangling], dates[dangling])
-    superseding = history.superseding_dates
-    pass_down(history.children_first, history.main_parents, superseding, owners, until)
+    pass_down(history.children_first, history.main_parents, dates, owners, until)
     days = _days_back_to(until, now)
     days[starts.heads] = 0
     days[starts.kept] = 0
@@ -153,8 +149,8 @@ def least_days_on_branch(
     owners[starts.heads] = 0
     owners[starts.moved] = 0
     np.maximum.at(until, starts.moved, starts.moved_until)
-    superseding = history.superseding_dates
-    pass_down(history.children_first, history.main_parents, superseding, owners, until)
+    dates = history.columns.dates
+    pass_down(history.children_first, history.main_parents, dates, owners, until)
     return np.where(by_others, 0, _days_back_to(until, now))
 
 

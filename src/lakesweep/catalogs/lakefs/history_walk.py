@@ -48,9 +48,9 @@ def order_children_first(main_parents: Rows, children_left: Rows, order: Rows) -
 
 @jitted
 def retain_parents(
-    order: Rows, main_parents: Rows, superseding: Ints, thresholds: Ints, is_retained: Bools
+    order: Rows, main_parents: Rows, dates: Ints, thresholds: Ints, is_retained: Bools
 ) -> None:
-    """Retain each main parent that was superseded after the earliest threshold of the paths through its child.
+    """Retain each main parent of a commit that is younger than the earliest threshold of the paths through that commit.
 
     `thresholds` comes with those of paths that start at a row, and leaves with the earliest of all paths through it.
     """
@@ -60,14 +60,12 @@ def retain_parents(
         if parent >= 0:
             if thresholds[row] < thresholds[parent]:
                 thresholds[parent] = thresholds[row]
-            if superseding[row] > thresholds[row]:
+            if dates[row] > thresholds[row]:
                 is_retained[parent] = True
 
 
 @jitted
-def pass_down(
-    order: Rows, main_parents: Rows, superseding: Ints, owners: Ints, until: Ints
-) -> None:
+def pass_down(order: Rows, main_parents: Rows, dates: Ints, owners: Ints, until: Ints) -> None:
     """Give each main parent the least owner of its children, and the latest time at which a child superseded it.
 
     Rows that are owned by `NOBODY` pass nothing on.
@@ -78,5 +76,5 @@ def pass_down(
         if parent >= 0 and owners[row] != NOBODY:
             if owners[row] < owners[parent]:
                 owners[parent] = owners[row]
-            if superseding[row] > until[parent]:
-                until[parent] = superseding[row]
+            if dates[row] > until[parent]:
+                until[parent] = dates[row]
