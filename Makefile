@@ -7,6 +7,8 @@ QUICK := "not real and not spark and not slow"
 # So many processes for two cores, each with the tests of whole files: many tests wait for processes that they started. In the
 # order of the files: by the number of tests, as would be the rule, files of few long ones come last.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
+# Quick tests wait for nothing, and each process takes five seconds of CPU to collect them.
+FEWER := -n 2 --dist loadfile --no-loadscope-reorder
 export PYTHON
 # Where this is set, as in many containers, every Python that a test starts compiles all it loads.
 unexport PYTHONDONTWRITEBYTECODE
@@ -27,7 +29,7 @@ test: setup  ## every test that needs no server from outside Python
 	$(BIN)/pytest -m "not real" --ignore=tests/real $(PARALLEL) $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
-	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(PARALLEL) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
+	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(FEWER) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
 test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
 	$(BIN)/pytest -m "real and not cluster" -n 2 --dist loadfile $(ARGS)

@@ -89,6 +89,7 @@ def test_commits_and_roles_tell_of_the_same_garbage(shape: str, keep_tags: bool)
     assert np.array_equal(told.unreferenced, meant.unreferenced)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_second", [False, True])
 def test_the_rules_of_the_product_retain_what_the_scenario_says(is_second: bool) -> None:
     """Two ways to say which commits are retained, of which neither knows the other."""

@@ -53,6 +53,7 @@ def after_each_make(
     monkeypatch.setattr(lake.commits, "make", make_and_wait)
 
 
+@pytest.mark.slow
 def test_a_year_of_lost_races_leaves_no_commits(
     repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
