@@ -58,7 +58,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _explore_all(names: Sequence[str], each: int, seed: int) -> Iterator[Count]:
-    """Every schedule of each program, up to its share; what is left of the share at random."""
+    """Every schedule of each program, up to as many runs as its share; what is left of the share at random.
+
+    The first of very many schedules differ in their ends only; those at random differ everywhere, and none is cut off.
+    """
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         every = [(name, pool.submit(explore_every, name, each)) for name in names]
         parts = []

@@ -137,7 +137,11 @@ class Explorer:
             yield
 
     def every_schedule(self, at_most: int, *, crashes: bool = True, stop_at: int = 1) -> Count:
-        """Run every schedule, or the first `at_most` of them; stop once so many have done harm."""
+        """Run every schedule, or the first ones; stop once so many have done harm.
+
+        Args:
+            at_most: how many runs, with those that were cut off because all that follows was seen.
+        """
         began = time.process_time()
         with self._counted():
             while True:
@@ -150,7 +154,7 @@ class Explorer:
 
     def _search(self, at_most: int, crashes: bool, stop_at: int) -> Count:
         count, path = Count(self.program.name), list[_Node]()
-        while count.schedules < at_most and count.harms < stop_at:
+        while count.schedules + count.pruned < at_most and count.harms < stop_at:
             self._follow(path, count, crashes)
             if self._along.is_outdated:
                 break
