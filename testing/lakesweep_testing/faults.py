@@ -99,10 +99,6 @@ class FaultyBackend:
         return self.inner.is_key_ordered
 
     @property
-    def supports_create_if_absent(self) -> bool:
-        return self.inner.supports_create_if_absent
-
-    @property
     def reads_odd_keys(self) -> bool:
         return self.inner.reads_odd_keys
 

@@ -322,7 +322,6 @@ class WritingContract:
 
     def test_create_refuses_what_exists(self, store: ObjectStore) -> None:
         """The second creator is told, and the first one's bytes stay."""
-        assert store.supports_create_if_absent
         store.write("lease", b"mine", create=True)
         with pytest.raises(ObjectExistsError):
             store.write("lease", b"yours", create=True)

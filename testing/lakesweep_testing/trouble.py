@@ -113,10 +113,6 @@ class MeddlingBackend:
         return self.inner.is_key_ordered
 
     @property
-    def supports_create_if_absent(self) -> bool:
-        return self.inner.supports_create_if_absent
-
-    @property
     def reads_odd_keys(self) -> bool:
         return self.inner.reads_odd_keys
 

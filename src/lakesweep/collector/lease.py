@@ -14,7 +14,8 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -88,13 +89,6 @@ class Lease:
         self.store_time: datetime | None = None
 
     def __enter__(self) -> Lease:
-        if not self._store.supports_create_if_absent:
-            raise UnsupportedStoreError(
-                f"The store of {self._repository} can't create a file only if it is absent, so two collectors could run at "
-                "once. Nothing was touched. Make sure that no other collector runs, then give --no-lease with the "
-                "repository's name.",
-                kind="no-lease",
-            )
         self._take()
         self._thread = threading.Thread(target=self._renew, name="lakesweep-lease", daemon=True)
         self._thread.start()
@@ -152,7 +146,15 @@ class Lease:
             logger.warning("repo#%s the lease could not be released: %s", self._repository, failure)
 
     def _take(self) -> None:
-        probe = self.store_now()
+        with self._clock_file() as info:
+            if not self._store.can_create_if_absent(info.key):
+                raise UnsupportedStoreError(
+                    f"The store of {self._repository} can't create a file only if it is absent, so two collectors could run "
+                    "at once. Nothing was deleted. Make sure that no other collector runs, then give --no-lease with the "
+                    "repository's name.",
+                    kind="no-lease",
+                )
+            probe = self._time_of(info)
         held = self._highest()
         if held.number and not held.released and not self._is_stale(held, probe):
             until = held.renewed_at + held.life if held.renewed_at else None
@@ -295,10 +297,16 @@ class Lease:
 
     def store_now(self) -> datetime:
         """The store's clock: the time it gives to an object written now."""
+        with self._clock_file() as info:
+            return self._time_of(info)
+
+    @contextmanager
+    def _clock_file(self) -> Iterator[ObjectInfo]:
+        """An object written now, and removed at the end of the block."""
         key = f"{self._clock_folder}{self._owner}.json"
         info = self._store.write(key, b"{}")
         try:
-            return self._time_of(info)
+            yield info
         finally:
             self._store.delete_many([key])
 

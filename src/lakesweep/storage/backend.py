@@ -27,10 +27,6 @@ class Backend(Protocol):
         """Whether `scan` yields keys in byte order, so that a broken scan can go on after its last key."""
 
     @property
-    def supports_create_if_absent(self) -> bool:
-        """Whether `put(create=True)` is atomic here."""
-
-    @property
     def reads_odd_keys(self) -> bool:
         """Whether `get` carries odd keys unchanged."""
 

@@ -94,7 +94,6 @@ class CloudBackend(ABC):
     """An obstore client below one root; subclasses add what differs."""
 
     is_key_ordered = True
-    supports_create_if_absent = True
     reads_odd_keys = False
     delete_batch_size = 1
 

@@ -70,7 +70,6 @@ class MemoryBackend:
 
     delete_batch_size = 1000
     is_key_ordered = True
-    supports_create_if_absent = True
     reads_odd_keys = False
     signer: UrlSigner | None = None
 

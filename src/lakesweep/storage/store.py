@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import (
+    ObjectExistsError,
     ObjectNotFoundError,
     StorageError,
     ThrottledError,
@@ -63,11 +64,6 @@ class ObjectStore:
     def is_key_ordered(self) -> bool:
         """Whether a listing comes in byte order, so that it has passed all that sorts before its last key."""
         return self.backend.is_key_ordered
-
-    @property
-    def supports_create_if_absent(self) -> bool:
-        """Whether `write(create=True)` is atomic here."""
-        return self.backend.supports_create_if_absent
 
     @property
     def signed_uploads(self) -> SignedUploads | None:
@@ -223,6 +219,19 @@ class ObjectStore:
             lambda: self.backend.put(key, data, create=create, if_match=if_match),
             is_safe_to_repeat=is_plain,
         )
+
+    def can_create_if_absent(self, key: str) -> bool:
+        """Whether `write(create=True)` refuses what is there, tried on an object that is there.
+
+        Some stores that speak S3 take no notice of the condition: then the object is empty afterwards.
+        """
+        try:
+            self._tried(key, lambda: self.backend.put(key, b"", create=True, if_match=None))
+        except ObjectExistsError:
+            return True
+        except UnsupportedStoreError:
+            pass
+        return False
 
     def write_new(self, objects: Sequence[tuple[str, bytes]]) -> None:
         """Writes several (key, bytes) under keys that nobody else knows yet; all are durable when it returns.

@@ -18,8 +18,14 @@ from lakesweep.collector.lakefs.collect import run_gc, run_resume
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
-from lakesweep.errors import LakesweepError, PartlySweptError, StorageDeniedError, StorageError
-from lakesweep.storage import ObjectStore
+from lakesweep.errors import (
+    LakesweepError,
+    PartlySweptError,
+    StorageDeniedError,
+    StorageError,
+    UnsupportedStoreError,
+)
+from lakesweep.storage import ObjectInfo, ObjectStore
 from lakesweep_testing.faults import FaultPlan, FaultyStore
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
 from lakesweep_testing.trouble import MeddlingBackend
@@ -164,11 +170,15 @@ def test_any_single_failure_is_an_error_or_no_matter(scene: Scene) -> None:
         scene.assert_nothing_else_gone()
 
 
-def test_store_without_create_if_absent_is_refused(scene: Scene) -> None:
-    """Two collectors could run at once there, so nothing is touched unless the user vouches for it."""
+@pytest.mark.parametrize("answer", ["done all the same", "501"])
+def test_store_without_create_if_absent_is_refused(scene: Scene, answer: str) -> None:
+    """Two collectors could run at once there, so nothing is deleted unless the user vouches for it."""
 
     class NoCreate(MeddlingBackend):
-        supports_create_if_absent = False
+        def put(self, key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+            if create and answer == "501":
+                raise UnsupportedStoreError(f"{key} was not written: not implemented")
+            return super().put(key, data, create=False, if_match=if_match)
 
     error = collect(scene, NoCreate.wrap())
     assert error is not None

@@ -20,7 +20,12 @@ from lakesweep.collector.lease import LEASES, Lease, NoLease
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.location import Location
 from lakesweep.engine.process_tree import NO_OTHER_PROCESS, VARIABLE
-from lakesweep.errors import StorageError, ThrottledError, UnsafeToSweepError
+from lakesweep.errors import (
+    StorageError,
+    ThrottledError,
+    UnsafeToSweepError,
+    UnsupportedStoreError,
+)
 from lakesweep.storage import LISTING_SCHEMA, ObjectInfo, ObjectStore, open_store
 from lakesweep.storage.values import Folder
 
@@ -35,6 +40,22 @@ def test_second_collector_is_refused_while_the_first_works(store: ObjectStore) -
     with Lease(store, "repo", "gc"), pytest.raises(UnsafeToSweepError, match="gc on") as caught:
         Lease(store, "repo", "sweep").__enter__()
     assert caught.value.kind == "lease-held"
+
+
+def test_a_store_that_writes_over_what_it_should_only_create_holds_no_lease(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some stores that speak S3 take no notice of If-None-Match: two takers of one number would both believe they have it."""
+    plain = store.backend.put
+
+    def put(key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        return plain(key, data, create=False, if_match=if_match)
+
+    monkeypatch.setattr(store.backend, "put", put)
+    with pytest.raises(UnsupportedStoreError) as refused:
+        Lease(store, "repo", "gc").__enter__()
+    assert refused.value.kind == "no-lease"
+    assert not list(store.keys())
 
 
 def test_released_lease_can_be_taken_at_once(store: ObjectStore) -> None:

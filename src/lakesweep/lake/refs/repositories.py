@@ -215,7 +215,7 @@ class Repositories:
             except ObjectNotFoundError:
                 continue
         try:
-            store.write(_MARKER, marker, create=store.supports_create_if_absent)
+            store.write(_MARKER, marker, create=True)
         except ObjectExistsError:
             if store.read(_MARKER) != marker:
                 raise InvalidRequestError(

@@ -24,6 +24,7 @@ from lakesweep.errors import (
     ObjectExistsError,
     ObjectNotFoundError,
     UnsafeToSweepError,
+    UnsupportedStoreError,
 )
 from lakesweep.storage import ObjectStore
 
@@ -122,10 +123,12 @@ def _refuse_other_owner(store: ObjectStore, own: Repository, server: str, *, cla
         values = {"schema": _SCHEMA, **asdict(mine), "server": server}
         try:
             data = json.dumps(values, indent=2).encode()
-            store.write(NOTE, data, create=store.supports_create_if_absent)
+            store.write(NOTE, data, create=True)
         except ObjectExistsError:
             # Two first runs at once: the note of the other one counts.
             noted = _read_note(store)
+        except UnsupportedStoreError:
+            store.write(NOTE, data)  # the user has vouched that no other run is there
     if noted is not None and noted != mine:
         raise UnsafeToSweepError(
             f"The namespace {store.root.uri} was first collected for the repository {noted.repository} made at "

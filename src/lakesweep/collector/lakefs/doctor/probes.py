@@ -14,6 +14,7 @@ from lakesweep.storage import DeleteStatus, ObjectStore
 from lakesweep.storage.finality import Finality, Kept, how_final_are_deletes
 
 _GONE = (DeleteStatus.GONE, DeleteStatus.ALREADY_ABSENT)
+_CONTENT = b"lakesweep doctor\n"
 
 
 class CheckResult(StrEnum):
@@ -90,10 +91,10 @@ class StoreProbe:
         return ok(f"{self._store.root.uri}: {len(folder.folders)} folders")
 
     def _write(self) -> Finding:
-        can_create = self._store.supports_create_if_absent
-        info = self._store.write(self._key, b"lakesweep doctor\n", create=can_create)
+        info = self._store.write(self._key, _CONTENT)
         self.store_time = info.last_modified or self._store.stat(self._key).last_modified
-        if not can_create:
+        if not self._store.can_create_if_absent(self._key):
+            self._store.write(self._key, _CONTENT)  # the trial has written over it
             return warning(
                 "the store can't create a file only if it is absent, so it can't hold a lease",
                 "Make sure that one collector runs at a time, and give --no-lease with the repository's name.",
@@ -101,7 +102,7 @@ class StoreProbe:
         return ok(f"below {OWN}, also only if absent")
 
     def _read(self) -> Finding:
-        is_same = self._store.read(self._key) == b"lakesweep doctor\n"
+        is_same = self._store.read(self._key) == _CONTENT
         return (ok if is_same else wrong)("what was written can be read")
 
     def _copy(self) -> Finding:

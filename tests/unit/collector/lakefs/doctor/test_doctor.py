@@ -23,7 +23,7 @@ from lakesweep.domain.rules import RetentionRules
 from lakesweep.engine.late import LateEngine
 from lakesweep.engine.tasks import Engine
 from lakesweep.errors import ConfigError
-from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.storage import ObjectInfo, ObjectStore, StorageOptions, open_store
 from lakesweep.storage.finality import Finality, Kept
 from lakesweep_testing.fake_lakefs import FakeLakeFS
 from lakesweep_testing.faults import FaultPlan, FaultyStore
@@ -248,3 +248,19 @@ def test_spark_that_does_not_start_is_a_finding(clinic: Clinic) -> None:
         "There is no Java here.",
     )
     assert checks["write"].verdict is CheckResult.OK
+
+
+def test_store_that_takes_no_notice_of_conditions_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two collectors could hold the lease there; all else is looked at as ever."""
+    clinic = Clinic()
+    store = clinic.context().store
+    plain = store.backend.put
+
+    def put(key: str, data: bytes, *, create: bool, if_match: str | None) -> ObjectInfo:
+        return plain(key, data, create=False, if_match=if_match)
+
+    monkeypatch.setattr(store.backend, "put", put)
+    checks = clinic.examine(store)
+    assert checks["write"].verdict is CheckResult.WARNING
+    assert "lease" in checks["write"].found
+    assert checks["read"].verdict is CheckResult.OK
