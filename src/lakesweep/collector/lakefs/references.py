@@ -257,8 +257,8 @@ def hash_range(
         # Which of its readings an address means is not known, so none of them has a size.
         magnitudes = np.concatenate((magnitudes, np.zeros(len(inside), np.uint8)))
     outside = readings.count(())
-    # Sizes of full addresses are not among those that were read, which their number tells.
-    sizes = size_bits(read.sizes)
+    # Sizes of full addresses are not among those that were read, nor is one that no object has, which their number tells.
+    sizes = size_bits(read.sizes[read.sizes >= 0])
     return HashedRange(range_id, read.count, hashes, magnitudes, read.root_names, outside, sizes)
 
 

@@ -24,7 +24,7 @@ from lakesweep.domain.location import Location
 from lakesweep.engine.cells import Hashes
 
 # Raise it when the hash or this layout changes: old packs are then passed over.
-CACHE_VERSION = f"lakesweep.range-hashes/4 xxh64-0 normaliser-{NORMALISER_VERSION}"
+CACHE_VERSION = f"lakesweep.range-hashes/5 xxh64-0 normaliser-{NORMALISER_VERSION}"
 
 _ARRAYS = {"hashes": np.uint64, "magnitudes": np.uint8}
 

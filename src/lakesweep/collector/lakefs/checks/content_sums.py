@@ -73,12 +73,24 @@ class Contents:
         return Contents(self.sizes)
 
     def have_size(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
-        """Which entries have the size of a candidate."""
-        return self.sizes.matches(entries.sizes)
+        """Which entries may have the size of a candidate: those that say so, and those whose client told none that an object has."""
+        return self.sizes.matches(entries.sizes) | _are_unknown(entries.sizes)
 
     def are_ruled_out(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
         """Which entries are no re-upload of any candidate: all candidates of the entry's size have other MD5 sums."""
-        return self.summed.matches(entries.sizes) & entries.is_md5 & ~is_in(entries.sums, self.sums)
+        is_summed = self.summed.matches(entries.sizes)
+        if not len(self.sizes - self.summed):
+            is_summed |= _are_unknown(entries.sizes)
+        return is_summed & entries.is_md5 & ~is_in(entries.sums, self.sums)
+
+    def sizes_among(self, sizes: Ints) -> Ints:
+        """The sizes of candidates that entries of these sizes may have."""
+        return self.sizes.values if _are_unknown(sizes).any() else np.unique(sizes)
+
+
+def _are_unknown(sizes: Ints) -> npt.NDArray[np.bool_]:
+    """Which sizes no object has. That of a linked object is its client's word, mostly -1 where the client did not know it."""
+    return sizes < 0
 
 
 def sum_contents(

@@ -100,7 +100,7 @@ def find_spans(
         rows = _named(data, range_id, spans)
         for row, (first, last) in zip(rows, spans, strict=True):
             within = entries.sizes[at[(at >= first) & (at <= last)]]
-            row["sizes"] = np.unique(within).tobytes()
+            row["sizes"] = contents.sizes_among(within).tobytes()
         yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import md5
 from itertools import count
 from typing import Any
@@ -110,6 +111,20 @@ def test_entries_are_ruled_out_by_sums_only_where_both_are_known() -> None:
     )
     assert contents.are_ruled_out(entries).tolist() == [False, True, *[False] * 5]
     assert contents.have_size(entries).tolist() == [*[True] * 6, False]
+    assert not contents.without_sums().are_ruled_out(entries).any()
+
+
+def test_an_entry_of_a_size_that_no_object_has_may_be_of_any_size() -> None:
+    """Its client did not know the size: only its sum can rule it out, where all candidates were summed."""
+    sums = np.array([sum_of(b"abc")], np.uint64)
+    _, entries = entries_of(
+        replace(entry(b"abc"), size=-1), replace(entry(b"xyz"), size=-1), entry(b"longer")
+    )
+    contents = Contents(SIZES, SIZES, sums)
+    assert contents.have_size(entries).tolist() == [True, True, False]
+    assert contents.are_ruled_out(entries).tolist() == [False, True, False]
+    partly_summed = Contents(SIZES, Sizes(np.array([3])), sums)
+    assert not partly_summed.are_ruled_out(entries).any()
     assert not contents.without_sums().are_ruled_out(entries).any()
 
 

@@ -77,6 +77,17 @@ def test_path_that_is_no_text_gives_up_only_the_sizes_around_it() -> None:
     assert np.frombuffer(unaskable["sizes"], np.int64).tolist() == [7]
 
 
+def test_an_entry_whose_client_told_no_size_stands_for_every_size() -> None:
+    """A linked object has the size that its client told: -1 where it did not know."""
+    target, range_id = _range((b"a", 5), (b"b", -1), (b"c", 5))
+    [batch] = find_spans(target, _LOOKED_FOR, NEAR, 1, iter([RangeToSearch(range_id, 3)]))
+    [row] = batch.to_pylist()
+    assert (row["first"], row["last"], row["entries"]) == ("b", "b", 1)
+    assert np.frombuffer(row["sizes"], np.int64).tolist() == [0, 7]
+    pack = _read_by_a_mark(target, **{range_id: 3})
+    assert _searched(target, RangeToSearch(range_id, 3, pack)) == {range_id}
+
+
 def test_requests_are_counted_for_every_branch_that_reads_a_range() -> None:
     """A range that three branches share is asked for three times."""
     target, range_id = _range((b"a", 0), (b"b", 5), (b"c", 0), (b"d", 7))
