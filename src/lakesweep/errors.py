@@ -17,6 +17,7 @@
     │   └── FormatError             bytes that are not what they should be      (also a ValueError)
     ├── PartlySweptError            some was deleted and the sweep is not complete                 exit 5
     ├── InterruptedRunError         stopped by the user                                          exit 130
+    ├── OutputError                 done, and the result could not be written to stdout            exit 141
     └── UnexpectedError             a bug, ours or a library's: report it                          exit 1
 
 A message says what failed, on which thing, what was *not* done, and what to try. `kind` is a stable code for
@@ -38,6 +39,7 @@ __all__ = [
     "LakesweepError",
     "ObjectExistsError",
     "ObjectNotFoundError",
+    "OutputError",
     "PartlySweptError",
     "PreconditionError",
     "StorageDeniedError",
@@ -170,6 +172,13 @@ class InterruptedRunError(LakesweepError):
 
     exit_status = 130
     default_kind = "interrupted"
+
+
+class OutputError(LakesweepError):
+    """Nobody reads stdout any more, or there is no room for the result. What was done stays done."""
+
+    exit_status = 141
+    default_kind = "output-not-written"
 
 
 class UnexpectedError(LakesweepError):

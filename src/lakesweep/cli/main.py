@@ -34,11 +34,12 @@ from lakesweep.cli.restore import restore
 from lakesweep.cli.rules import rules_app
 from lakesweep.cli.runs import runs_app
 from lakesweep.cli.serve import serve
+from lakesweep.cli.streams import prepare_streams
 from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
 from lakesweep.cli.web import web
 from lakesweep.cli.what_if import what_if
-from lakesweep.errors import LakesweepError, UnexpectedError
+from lakesweep.errors import LakesweepError, OutputError, UnexpectedError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
 
@@ -95,13 +96,13 @@ _COLLECTION_PACE = (50_000, 20, 20)
 _BUG = 1
 _WRONG_USE = 2
 _INTERRUPTED = 130
-_BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with the status that its outcome stands for."""
     # Modules and live sets stay: looking for cycles in them at Python's usual pace takes a tenth of a short run.
     set_threshold(*_COLLECTION_PACE)
+    prepare_streams()
     configure_logging()
     if "_LAKESWEEP_COMPLETE" in os.environ:  # asked by the script that `completion` prints
         completion_init()
@@ -119,6 +120,8 @@ def guarded(command: Callable[[], object]) -> int:
         status = command()
         sys.stdout.flush()
     except LakesweepError as error:
+        if isinstance(error.__cause__, BrokenPipeError):
+            return _without_reader()
         unexpected = _unexpected_in(error)
         if unexpected is not None:
             _print_traceback(unexpected)
@@ -155,7 +158,7 @@ def guarded(command: Callable[[], object]) -> int:
 def _without_reader() -> int:
     """Whoever read our stdout has left; Python must not complain about it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _BROKEN_PIPE
+    return OutputError.exit_status
 
 
 def _leave(status: int) -> NoReturn:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import typer
-
+from lakesweep.cli.streams import write_result
 from lakesweep.secrets import known_secrets
 from lakesweep.settings.values import OutputSettings
 
@@ -17,7 +16,7 @@ __all__ = [
 
 def print_text(text: str) -> None:
     """A result for people."""
-    typer.echo(known_secrets.mask(text))
+    write_result(known_secrets.mask(text))
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -36,20 +35,20 @@ def print_result(output: OutputSettings, document: object, lines: Iterable[str])
 
 def print_json(value: object) -> None:
     """A result for programs: one JSON document."""
-    typer.echo(json.dumps(known_secrets.mask_json(value), indent=2, ensure_ascii=False))
+    write_result(json.dumps(known_secrets.mask_json(value), indent=2, ensure_ascii=False))
 
 
 def print_json_parts(head: Mapping[str, object], lists: Mapping[str, Iterable[object]]) -> None:
     """One JSON document with long lists behind its other values, written item by item."""
     whole = json.dumps(known_secrets.mask_json(dict(head)), indent=2, ensure_ascii=False)
-    typer.echo(whole.removesuffix("\n}"), nl=False)
+    write_result(whole.removesuffix("\n}"), nl=False)
     for name, items in lists.items():
-        typer.echo(f",\n  {json.dumps(name)}: [", nl=False)
+        write_result(f",\n  {json.dumps(name)}: [", nl=False)
         for number, item in enumerate(items):
             text = json.dumps(known_secrets.mask_json(item), ensure_ascii=False)
-            typer.echo(f"{',' if number else ''}\n    {text}", nl=False)
-        typer.echo("\n  ]", nl=False)
-    typer.echo("\n}")
+            write_result(f"{',' if number else ''}\n    {text}", nl=False)
+        write_result("\n  ]", nl=False)
+    write_result("\n}")
 
 
 def table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, ParamSpec, cast
 
 from lakesweep.cli.pages import check_page_files, lakefs_place, write_pages
 from lakesweep.cli.render import print_json, print_text
-from lakesweep.errors import ConfigError, LakesweepError, foreign_errors_as_ours
+from lakesweep.errors import ConfigError, LakesweepError, OutputError, foreign_errors_as_ours
 from lakesweep.metrics.watched import current_run
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ __all__ = [
     ),
     *("show_record", "show_run", "start_engine"),
 ]
+
+logger = logging.getLogger(__name__)
 
 NESSIE = "nessie"  # what a run on a live set collects, in its record
 
@@ -154,8 +157,16 @@ def failure_shown(output: OutputSettings, pending: PendingRun) -> Iterator[None]
         place = pending.place_of(record.run_id) if pending.place_of is not None else None
         write_pages(output, record, place)
         if output.output == "json" or has_begun:
-            show_record(output, record)
+            _show_beside(error, output, record)
         raise
+
+
+def _show_beside(error: BaseException, output: OutputSettings, record: RunRecord) -> None:
+    """The record of a run that failed. Where it can't be printed, what ended the run matters more."""
+    try:
+        show_record(output, record)
+    except OutputError as unwritten:
+        logger.warning("%s", unwritten.message)
 
 
 def show_run(output: OutputSettings, record: RunRecord, pending: PendingRun) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lakesweep.cli.main import guarded, run
 from lakesweep.cli.options import session_properties, set_up_logging
 from lakesweep.cli.running import show_record
+from lakesweep.cli.streams import prepare_streams
 from lakesweep.errors import ConfigError
 from lakesweep.logs import configure_logging
 
@@ -18,6 +19,7 @@ _NAMESPACE, _BACKUP = "STORAGE-NAMESPACE", "BACKUP-LOCATION"
 
 def run_gc_job(arguments: Sequence[str]) -> int:
     """REPO [REGION], and any option of `lakesweep gc`; answers the exit status."""
+    prepare_streams()
     configure_logging()
 
     def job() -> int:
@@ -50,6 +52,7 @@ def _run_copy_job(flow: str, arguments: Sequence[str], names: Sequence[str]) -> 
         named = dict(zip(names, arguments, strict=False))
         _copy(flow, arguments[0], named[_NAMESPACE], named[_BACKUP], arguments[3])
 
+    prepare_streams()
     configure_logging()
     return guarded(job)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import subprocess
@@ -195,6 +197,71 @@ def test_a_reader_who_leaves_early_is_no_bug_of_ours(words: list[str]) -> None:
             check=False,
         )
     assert (done.returncode, done.stderr) == (141, "")
+
+
+class FullDisk(io.TextIOBase):
+    """What stdout is where a disk has no room."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_result_without_room_is_no_bug_of_ours(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`lakesweep … > file` on a full disk: what is missing, and that the command itself has ended."""
+    monkeypatch.setattr(sys, "stdout", FullDisk())
+    assert run(["config", "show"]) == 141
+    err = capsys.readouterr().err
+    assert "could not be written to stdout: No space left on device" in err
+    assert "output-not-written" in err
+    assert "Traceback" not in err
+
+
+def test_a_failed_run_whose_record_has_no_room_keeps_its_own_status(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Why a run was refused matters more than where its record would have stood."""
+    for name in ("LAKESWEEP_ENDPOINT_URL", "LAKESWEEP_ACCESS_KEY_ID"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("LAKESWEEP_SECRET_ACCESS_KEY", "hush-hush")
+
+    def refuse(*_: object) -> None:
+        raise errors.UnsafeToSweepError("in doubt")
+
+    monkeypatch.setattr("lakesweep.collector.lakefs.opening.open_run", refuse)
+    monkeypatch.setattr(sys, "stdout", FullDisk())
+    assert run(["gc", "shop", "--output", "json"]) == 4
+    err = capsys.readouterr().err
+    assert "lakesweep: in doubt" in err
+    assert "No space left on device" in err
+
+
+def test_streams_that_are_closed_or_lack_a_sign_stop_nothing() -> None:
+    """`>&-` and `2>&-`, as some daemons start programs; and a locale whose encoding lacks what is printed."""
+    script = r"""
+import os, sys
+from lakesweep.cli.streams import prepare_streams
+prepare_streams()
+print("\u251c \udcff")
+print("told", file=sys.stderr)
+sys.stdout.flush()
+assert os.open(os.devnull, os.O_RDONLY) > 2  # no file of ours gets the number of a stream
+assert all(os.get_inheritable(number) for number in range(3))
+"""
+    words = [sys.executable, "-c", script]
+    for closed, out, err in (
+        ("", rb"\u251c \udcff" + b"\n", b"told\n"),
+        (">&-", b"", b"told\n"),
+        (">&- 2>&- <&-", b"", b""),
+    ):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *words],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": "iso-8859-1"},
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, out, err)
 
 
 def test_the_program_ends_after_what_was_left_for_its_end(tmp_path: Path) -> None:
