@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -103,10 +104,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Modules and live sets stay: looking for cycles in them at Python's usual pace takes a tenth of a short run.
     set_threshold(*_COLLECTION_PACE)
     prepare_streams()
+    _stop_in_order()
     configure_logging()
     if "_LAKESWEEP_COMPLETE" in os.environ:  # asked by the script that `completion` prints
         completion_init()
     _leave(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _stop_in_order() -> None:
+    """Let SIGTERM end a command as Ctrl-C does. Schedulers stop programs by it, and process 1 of a container ignores it otherwise."""
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def run(arguments: list[str]) -> int:

@@ -24,8 +24,11 @@ def prepare_streams() -> None:
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
             os.dup2(nowhere, number)
-            os.set_inheritable(number, True)  # as streams are; dup2 leaves a number alone that is its own
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+            os.set_inheritable(
+                number, True
+            )  # as streams are; dup2 leaves a number alone that is its own
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 (it lasts)
+            setattr(sys, name, stream)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -106,6 +108,23 @@ def test_an_interrupt_says_how_to_go_on(
     """130, as shells expect."""
     failing_command["error"] = KeyboardInterrupt()
     assert run(["fail"]) == 130
+    assert "runs resume" in capsys.readouterr().err
+
+
+def test_a_scheduler_s_stop_is_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kubernetes, systemd and Airflow send SIGTERM: the run ends in order, and says how to go on."""
+    left: list[int] = []
+    monkeypatch.setattr(program, "_leave", left.append)
+    monkeypatch.setattr(program, "app", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    before, pace = signal.getsignal(signal.SIGTERM), gc.get_threshold()
+    try:
+        program.main([])
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        gc.set_threshold(*pace)
+    assert left == [130]
     assert "runs resume" in capsys.readouterr().err
 
 
