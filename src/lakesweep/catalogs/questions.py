@@ -5,19 +5,12 @@ from __future__ import annotations
 import http.client
 import ssl
 from collections.abc import Mapping
-from urllib.request import getproxies
 
 import httpx
 
 from lakesweep.storage.http_pool import WirePool
 
-__all__ = ["Questions", "is_behind_proxy"]
-
-
-def is_behind_proxy(url: str) -> bool:
-    """Whether the environment names a proxy for such URLs. Which hosts go around it, httpx knows best."""
-    proxies = getproxies()
-    return bool(proxies.get(httpx.URL(url).scheme) or proxies.get("all"))
+__all__ = ["Questions"]
 
 
 class Questions:

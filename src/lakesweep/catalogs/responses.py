@@ -59,7 +59,10 @@ def server_message(response: httpx.Response) -> str:
     try:
         message = json.loads(response.text)["message"]
     except (ValueError, KeyError, TypeError):
-        return ""
+        is_text = response.headers.get("content-type", "").startswith("text/plain")
+        message = response.text.strip() if is_text else ""
+        if not message:
+            return ""
     printable = "".join(c if c.isprintable() else " " for c in str(message))
     return f" ({printable[:_MESSAGE_LIMIT]})"
 

@@ -11,6 +11,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from lakesweep.catalogs.connecting import advice_on_failure, new_client
 from lakesweep.catalogs.lakefs.transport import Params, Timeouts, api_url, query_values
 from lakesweep.errors import CatalogError
 
@@ -38,7 +39,7 @@ class RawCalls:
         self._keys = (access_key_id, secret_access_key)
         waits = timeouts or Timeouts()
         longest = max(waits.read, _LEAST_WAIT_SECONDS)
-        self._client = httpx.Client(
+        self._client = new_client(
             transport=http_transport, timeout=httpx.Timeout(longest, connect=waits.connect)
         )
 
@@ -89,6 +90,6 @@ class RawCalls:
         except httpx.RequestError as error:
             raise CatalogError(
                 f"{request.method} {request.url.path}: the connection to {self.url} failed ({type(error).__name__}: "
-                f"{error}). The call's outcome is not known. Check the endpoint.",
+                f"{error}). The call's outcome is not known. Check the endpoint.{advice_on_failure(self.url, error)}",
                 kind="catalog-unreachable",
             ) from error

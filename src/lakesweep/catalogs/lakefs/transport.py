@@ -11,8 +11,15 @@ from urllib.parse import quote, urlencode, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from lakesweep.catalogs.connecting import (
+    advice_on_answer,
+    advice_on_failure,
+    is_behind_proxy,
+    new_client,
+    tls_of_us,
+)
 from lakesweep.catalogs.lakefs.rights import Right, needed_right
-from lakesweep.catalogs.questions import Questions, is_behind_proxy
+from lakesweep.catalogs.questions import Questions
 from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
 
@@ -77,8 +84,8 @@ class Transport:
         self._retries = retries
         self._sleep = sleep
         auth = httpx.BasicAuth(access_key_id, secret_access_key)
-        tls = None if http_transport else httpx.create_ssl_context()
-        self._client = httpx.Client(
+        tls = None if http_transport else tls_of_us()
+        self._client = new_client(
             auth=auth,
             headers={"Accept": "application/json", "X-Lakefs-Client": "lakesweep"},
             verify=tls or True,
@@ -161,7 +168,8 @@ class Transport:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
             f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). What became "
-            "of the call is not known, and lakesweep stopped trying. Check the endpoint, or give the server more time.",
+            "of the call is not known, and lakesweep stopped trying. Check the endpoint, or give the server more time."
+            f"{advice_on_failure(self.url, error)}",
             kind="catalog-unreachable",
         )
 
@@ -176,6 +184,7 @@ class Transport:
             return response
         status = response.status_code
         said = f"{operation}: {self.url} answered {status}{server_message(response)}."
+        advice = advice_on_answer(self.url, response)
         if status == 403 and _READ_ONLY in said:
             raise CatalogDeniedError(
                 f"{said} The repository is read-only, and lakeFS prepares no collection of such a one, so "
@@ -184,11 +193,13 @@ class Transport:
                 kind="read-only-repository",
             )
         if status in (401, 403):
-            raise CatalogDeniedError(f"{said} It was not done. {_what_to_allow(said, right)}")
+            raise CatalogDeniedError(
+                f"{said} It was not done. {_what_to_allow(said, right)}{advice}"
+            )
         if status == 404:
             raise CatalogNotFoundError(said)
         # The status is the kind, for callers that know what it means to them.
-        raise CatalogError(f"{said} lakesweep stopped trying.", kind=f"http-{status}")
+        raise CatalogError(f"{said} lakesweep stopped trying.{advice}", kind=f"http-{status}")
 
 
 def _what_to_allow(said: str, right: Right | None) -> str:

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from lakesweep.catalogs.connecting import advice_on_answer, advice_on_failure, new_client
 from lakesweep.catalogs.nessie.authentication import authentication_of
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
@@ -73,7 +74,7 @@ class ReadOnlyTransport:
         if properties.flag("nessie.transport.disable-compression", False):
             headers["Accept-Encoding"] = "identity"
         redirects = (properties.get("nessie.http-redirects") or "NEVER").upper()
-        self._client = httpx.Client(
+        self._client = new_client(
             headers=headers,
             transport=http_transport,
             verify=not properties.flag("nessie.ssl.no-certificate-verification", False),
@@ -124,7 +125,7 @@ class ReadOnlyTransport:
         what = "took too long" if isinstance(error, httpx.TimeoutException) else "failed"
         return CatalogError(
             f"{operation}: the connection to {self.url} {what} ({type(error).__name__}: {error}). lakesweep stopped trying. "
-            "Check the URI, or raise nessie.transport.read-timeout.",
+            f"Check the URI, or raise nessie.transport.read-timeout.{advice_on_failure(self.url, error)}",
             kind="catalog-unreachable",
         )
 
@@ -133,16 +134,17 @@ class ReadOnlyTransport:
         if status == 200:
             return response
         said = f"{operation}: {self.url} answered {status}{server_message(response)}."
+        advice = advice_on_answer(self.url, response)
         if status in (401, 403):
             raise CatalogDeniedError(
                 f"{said} No answer was used. Check nessie.authentication.*, and that its user may view every "
-                "reference, commit log and entry: what Nessie hides from a user would look like garbage."
+                f"reference, commit log and entry: what Nessie hides from a user would look like garbage.{advice}"
             )
         if status == 404:
             raise CatalogNotFoundError(
                 f"{said} No answer was used. If a reference was deleted or moved meanwhile, start again."
             )
-        raise CatalogError(f"{said} lakesweep stopped trying.", kind=f"http-{status}")
+        raise CatalogError(f"{said} lakesweep stopped trying.{advice}", kind=f"http-{status}")
 
 
 def nonsense(operation: str, problem: str) -> CatalogError:
