@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
-
-import anyio.from_thread
 
 # The socket hands over pieces of 64 KiB; a hop between threads for each would cost more than the copy.
 CHUNK_BYTES = 1024 * 1024
@@ -23,12 +22,17 @@ async def gather_chunks(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def pull_from_thread(chunks: AsyncIterator[bytes]) -> Iterator[bytes]:
-    """Iterate an async stream from the worker thread that a long upload runs in."""
-    while True:
-        chunk = anyio.from_thread.run(_next_or_none, chunks)
-        if chunk is None:
-            return
-        yield chunk
+    """Iterate a stream of the running event loop in other threads: the upload's, or one that a store starts to read it."""
+    loop = asyncio.get_running_loop()
+
+    def pull() -> Iterator[bytes]:
+        while True:
+            chunk = asyncio.run_coroutine_threadsafe(_next_or_none(chunks), loop).result()
+            if chunk is None:
+                return
+            yield chunk
+
+    return pull()
 
 
 async def _next_or_none(chunks: AsyncIterator[bytes]) -> bytes | None:

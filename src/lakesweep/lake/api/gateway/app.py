@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import secrets
@@ -12,7 +13,6 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 import anyio
-import anyio.from_thread
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -260,6 +260,8 @@ class _IncomingBody:
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
+        # A cloud store reads what it writes in a thread of its own, which knows of no event loop.
+        self._loop = asyncio.get_running_loop()
         self._is_complete = False
         self._ahead: bytes | S3Error = b""
 
@@ -287,7 +289,7 @@ class _IncomingBody:
         if self._ahead:
             yield self._ahead
         while not self._is_complete:
-            yield anyio.from_thread.run(self._next_block)
+            yield asyncio.run_coroutine_threadsafe(self._next_block(), self._loop).result()
 
     async def drain(self) -> None:
         left = _DRAINED_BYTES
