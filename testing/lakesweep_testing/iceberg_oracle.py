@@ -94,9 +94,9 @@ class IcebergOracle:
         return found
 
     def location(self, state: State) -> str:
-        """A table's or view's base location."""
+        """A table's or view's base location; a view has nothing but metadata."""
         if state.kind == "ICEBERG_VIEW":
-            return plain(self._json(state.metadata_location)["location"])
+            return plain(f"{self._json(state.metadata_location)['location']}/metadata")
         return plain(self.table(state).location())
 
     def table(self, state: State) -> StaticTable:

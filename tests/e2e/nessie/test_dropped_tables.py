@@ -522,6 +522,18 @@ class TestSweepsAfterIt:
         lake.collect()
         assert lake.below("gone") == before
 
+    def test_of_a_dropped_view_only_metadata_goes(self, lake: Lake) -> None:
+        """Neither the sweep that collects it nor the next takes what else lies where the view was."""
+        lake.view("gone")
+        lake.nessie.commit("main", deletes=[("gone",)])
+        raw = {lake.uri("gone/orders.csv"), lake.uri("gone/data/orders.csv")}
+        for file in raw:
+            lake.write(file, b"1,2")
+        lake.collect()
+        assert lake.below("gone") == raw
+        lake.collect()
+        assert lake.below("gone") == raw
+
     def test_a_place_whose_folder_is_gone(self, lake: Lake) -> None:
         """Somebody removed the empty folders."""
         lake.dropped()

@@ -63,13 +63,18 @@ def test_with_no_policy_only_orphans_go(scene: NessieScene) -> None:
 
 
 def test_a_view_keeps_its_metadata_and_loses_older_ones(scene: NessieScene) -> None:
-    """A view is a content like a table; its base location is listed too."""
+    """A view is a content like a table, but has only metadata: what else lies at its location is somebody else's.
+
+    Dremio puts a view at the path of its name, where raw files of the same name may lie.
+    """
     made = scene.view("v")
+    raw = scene.uri("v/2024/orders.csv")
+    scene.write(raw, b"1,2")
     scene.write(scene.uri("v/metadata/00000-old.metadata.json"), b"{}")
 
     scene.expire(scene.mark())
 
-    assert scene.files() == {made.metadata_location}
+    assert scene.files() == {made.metadata_location, raw}
 
 
 def test_inner_snapshots_go_unless_all_are_kept(scene: NessieScene) -> None:

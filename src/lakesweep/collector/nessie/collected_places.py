@@ -27,7 +27,7 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.file_names import fold
-from lakesweep.domain.live_sets import DroppedTable
+from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.domain.location import Location
 
 _WHOLE_STORE = "it is a whole store"
@@ -145,7 +145,7 @@ class _Deciding:
     def _add_unreadable(self, record: Target) -> None:
         """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where.
 
-        It had a data and a metadata folder there. What else lies beside these need not be the table's.
+        It had a data and a metadata folder there, a view only the latter. What else lies beside need not be its own.
         """
         missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
@@ -155,13 +155,14 @@ class _Deciding:
                 continue
             folder = table_folder(problem.file)
             if problem.file in collected and problem.file.startswith(f"{folder}/metadata/"):
-                seen = (t.last_seen for t in self._dropped if t.content_id in owners)
-                until = max((at for at in seen if at is not None), default=None)
+                own = [t for t in self._dropped if t.content_id in owners]
+                until = max((t.last_seen for t in own if t.last_seen is not None), default=None)
+                has_data = any(t.content_type is ContentKind.ICEBERG_TABLE for t in own)
                 base = base_folder(folder, _WHOLE_STORE)
                 if isinstance(base, str):
                     self._keep(folder, base, owners)
                 elif not self._live_bases.at(Place(base, DROPPED, frozenset(owners))):
-                    for inner in ("data", "metadata"):
+                    for inner in ("data", "metadata") if has_data else ("metadata",):
                         self._add(f"{folder}/{inner}", DROPPED, owners, metadata_until=until)
             else:
                 self.kept[problem.file] = (

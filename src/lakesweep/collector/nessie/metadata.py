@@ -107,7 +107,9 @@ def _named_in(
 ) -> Iterator[tuple[str, str] | tuple[str, str, int | None]]:
     """(kind, value) of all that a metadata file names, with the files promised of a manifest list."""
     if item.kind is ContentKind.ICEBERG_VIEW:
-        yield BASE, read_view_metadata(data, item.location).location
+        # A view has metadata and no data, so nothing else at its location is known to be the view's.
+        location = read_view_metadata(data, item.location).location
+        yield BASE, f"{location.rstrip('/')}/metadata"
         return
     metadata = read_table_metadata(data, item.location)
     yield BASE, metadata.location

@@ -63,7 +63,7 @@ class TableMetadata:
 class ViewMetadata:
     """What a view's metadata file says: a view has no files but that one."""
 
-    uuid: str
+    uuid: str | None
     location: str
 
 
@@ -124,9 +124,10 @@ def read_view_metadata(data: bytes, what: str) -> ViewMetadata:
         version = document.number("format-version")
         if not 1 <= version <= _NEWEST_VIEW_VERSION:
             raise metadata_error(f"its format version {version} is not known for views")
-        if "view-uuid" not in document:
+        # Dremio writes views as a draft of the specification had them, without an id.
+        if "last-column-id" in document or "versions" not in document:
             raise metadata_error("it is not the metadata of a view")
-        return ViewMetadata(document.text("view-uuid"), document.text("location"))
+        return ViewMetadata(document.text_or_none("view-uuid"), document.text("location"))
 
 
 def files_of(

@@ -156,6 +156,14 @@ def test_a_view_has_an_id_and_a_place() -> None:
     assert (view.uuid, view.location) == ("9c12d441-03fe-4693-9a96-a0705ddf69c1", "s3://lake/v")
 
 
+def test_a_view_of_the_draft_has_a_place_and_no_id() -> None:
+    """Dremio writes views as an early draft of the specification has them."""
+    fields = json.loads(view_metadata("s3://lake/v"))
+    del fields["view-uuid"], fields["schemas"]
+    view = read_view_metadata(json.dumps({**fields, "properties": {}}).encode(), "v")
+    assert (view.uuid, view.location) == (None, "s3://lake/v")
+
+
 def test_tables_and_views_are_not_taken_for_each_other() -> None:
     """A view read as a table would be a table without files."""
     with pytest.raises(FormatError, match="not the metadata of a table"):
