@@ -16,6 +16,7 @@ from lakesweep.catalogs.nessie.values import (
     Reference,
     TableState,
 )
+from lakesweep.errors import CatalogNotFoundError
 
 __all__ = ["DEFAULT_PAGES", "FORK_PAGES", "ROOT", "CommitHistory", "log_of", "read_history"]
 
@@ -122,13 +123,24 @@ def read_history(
 def log_of(
     client: NessieClient, config: CatalogConfig, reference: Reference, pages: Sequence[int]
 ) -> Iterator[Sequence[LoggedCommit]]:
-    """A reference's log from its head towards the root, in pages of these sizes, checked that no commit is left out."""
+    """A reference's log from its head towards the root, in pages of these sizes, checked that no commit is left out.
+
+    Of a reference that is deleted or moved meanwhile, as jobs do with their branches, the log is that of its hash.
+    """
     operation = f"reading the history of {reference}"
-    expected, token = reference.hash, None
+    name: str | None = reference.name
+    start = expected = reference.hash
+    token: str | None = None
     sizes = iter(pages)
     size = next(sizes)
     while True:
-        page = client.history(reference.name, reference.hash, page_size=size, page_token=token)
+        try:
+            page = client.history(name, start, page_size=size, page_token=token)
+        except CatalogNotFoundError:
+            if name is None:
+                raise
+            name, start, token = None, expected, None
+            continue
         if not page.commits:
             raise nonsense(operation, "the server sent no commits where there must be some")
         _check_chain(operation, page.commits, expected)

@@ -312,10 +312,20 @@ def busy() -> FakeNessie:
     return nessie
 
 
-def test_a_reference_that_vanishes_ends_it(busy):
+@pytest.mark.parametrize("after", [0, 1], ids=["before its first page", "between its pages"])
+def test_a_reference_that_vanishes_is_live_as_it_was_listed(busy, after):
+    """Jobs make branches and delete them all day: what one pointed at is read by its hash, and is live once more."""
+    busy.commit("dev", {U: table(place(2, "u"), 2)})
+    busy.commit("dev", {U: table(place(3, "u"), 3)})
+    whole = rows(run(busy))
+    busy.vanish("dev", path="/trees/dev%", after=after)
+    assert rows(run(busy)) == whole
+
+
+def test_a_reference_whose_commits_vanished_ends_it(busy):
     """Its data can't be told from garbage any more, so there is no result."""
-    busy.vanish("dev", path="/trees/dev%")
-    with pytest.raises(CatalogNotFoundError, match="dev"):
+    busy.fail("/trees/(dev)?%40", status=404, times=9)
+    with pytest.raises(CatalogNotFoundError, match="history of @"):
         run(busy)
 
 
