@@ -178,7 +178,8 @@ class TableFolders:
 
 
 def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
-    """Folders that belong to contents of other kinds: a Delta table's root, a folder with its own `metadata/`."""
+    """Folders that belong to contents of other kinds: a Delta table's root, a folder with its own `metadata/`, and
+    whatever else they name, which may be a folder or a file."""
     for location in (location for other in others for location in other.locations):
         root, delta_log, _ = location.partition("/_delta_log")
         folder = location.rstrip("/").rpartition("/")[0]
@@ -186,7 +187,7 @@ def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
             yield root
         elif folder.endswith("/metadata"):
             yield folder.removesuffix("/metadata")
-        elif "." not in location.rstrip("/").rpartition("/")[2]:
+        else:
             yield location.rstrip("/")
 
 
