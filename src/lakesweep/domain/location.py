@@ -50,12 +50,15 @@ class Location:
     endpoint: str = ""  # azure only, and only where it is not the public cloud's
 
     @classmethod
-    def parse(cls, uri: str, *, namespace_root: str | None = None) -> Location:
+    def parse(
+        cls, uri: str, *, namespace_root: str | None = None, is_name: bool = False
+    ) -> Location:
         """The place that `uri` names.
 
         Args:
             uri: any spelling of the table above.
             namespace_root: the folder under which a lakeFS server keeps its `local://NAME` namespaces.
+            is_name: it was written by a program that knows no signed addresses, so `?` and `#` are of the key.
 
         Raises:
             ConfigError: kind `bad-location`, when the spelling is not understood. Nothing is guessed.
@@ -75,7 +78,7 @@ class Location:
         if scheme in ("abfs", "abfss", "wasb", "wasbs"):
             return _parse_hadoop_azure(uri, rest)
         if scheme in ("http", "https"):
-            return _parse_azure_url(uri, scheme, rest)
+            return _parse_azure_url(uri, scheme, rest, is_name)
         if scheme == "local":
             return _parse_local(uri, rest, namespace_root)
         if scheme == "mem":
@@ -173,8 +176,8 @@ def _parse_hadoop_azure(uri: str, rest: str) -> Location:
     return Location("azure", container, _trimmed_key(uri, key), account, endpoint)
 
 
-def _parse_azure_url(uri: str, scheme: str, rest: str) -> Location:
-    if "?" in rest or "#" in rest:
+def _parse_azure_url(uri: str, scheme: str, rest: str, is_name: bool) -> Location:
+    if not is_name and ("?" in rest or "#" in rest):
         raise _not_understood(
             uri, "it holds a query or a fragment; give signatures as storage options"
         )

@@ -100,9 +100,10 @@ class TableStores:
                 yield uri, Unreadable(error.message)
 
 
-def location_of(uri: str) -> Location:
-    """The place of a URI in metadata, where a bare path means a local file."""
-    return Location.parse(f"file://{uri}" if uri.startswith("/") else uri)
+def location_of(uri: str, *, is_name: bool = True) -> Location:
+    """The place of a URI in metadata or in a listing, where a bare path means a local file. What people type is no name:
+    a signature may stand behind it."""
+    return Location.parse(f"file://{uri}" if uri.startswith("/") else uri, is_name=is_name)
 
 
 def split_file(location: Location) -> tuple[Location, str]:

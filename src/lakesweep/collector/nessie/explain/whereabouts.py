@@ -44,7 +44,7 @@ def locate(stores: TableStores, uri: str) -> Whereabouts:
     Raises:
         ConfigError: it is no URI of a file.
     """
-    location = location_of(uri)
+    location = location_of(uri, is_name=False)
     parent, _, name = location.key.rpartition("/")
     if not name:
         raise ConfigError(f"{uri} names no file. Nothing was touched.", kind="bad-uri")
