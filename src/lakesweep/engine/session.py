@@ -69,7 +69,7 @@ def build_session(
         said = next(filter(None, map(str.strip, str(error).splitlines())), type(error).__name__)
         raise ConfigError(
             f"Spark could not be started on {where}: {said}. Nothing was touched. Check Java (JAVA_HOME), --master or "
-            "--remote and --spark-conf; `lakesweep doctor` tries them.",
+            "--remote and --conf; `lakesweep doctor` tries them.",
             kind="no-spark",
         ) from error
     if remote is None:

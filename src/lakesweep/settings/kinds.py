@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, cast
 
 from lakesweep.domain.durations import format_duration, format_time, parse_duration, parse_time
@@ -100,7 +100,7 @@ def _money(raw: object) -> float:
 
 
 def _duration(raw: object) -> timedelta:
-    return parse_duration(_text(raw))
+    return parse_duration(str(raw))
 
 
 def _seconds(raw: object) -> timedelta:
@@ -112,8 +112,8 @@ def _seconds(raw: object) -> timedelta:
 
 
 def _time(raw: object) -> datetime:
-    # TOML has times of its own.
-    return parse_time(raw.isoformat() if isinstance(raw, datetime) else _text(raw))
+    # TOML has times and dates of its own.
+    return parse_time(raw.isoformat() if isinstance(raw, date) else str(raw))
 
 
 def _words(raw: object) -> tuple[str, ...]:

@@ -31,7 +31,11 @@ from lakesweep.settings.sources import (
     from_variables,
     unknown_variables,
 )
-from lakesweep.settings.spark_properties import KnownProperties, read_properties
+from lakesweep.settings.spark_properties import (
+    KnownProperties,
+    names_without_effect,
+    read_properties,
+)
 from lakesweep.settings.stores import Layer, merge_storage_options
 from lakesweep.settings.values import (
     CollectSettings,
@@ -75,7 +79,9 @@ def load_settings(
         sources, warnings = _read_sources(flags or {}, env, home, mask)
         properties = dict(spark_properties or {})
         for found in reversed(sources["conf"]):
-            properties |= parse(SETTING["conf"], found)
+            given = parse(SETTING["conf"], found)
+            warnings += [f"{found.where}: {warning}" for warning in names_without_effect(given)]
+            properties |= given
         for name, text in properties.items():
             mask.remember([text] if is_secret_name(name) else secrets_in_url(text))
         known = read_properties(properties)

@@ -42,6 +42,8 @@ class Found:
 
 # Variables with our prefix that are no settings of the collector.
 _OTHER_VARIABLES = ("LAKESWEEP_CACHE", "LAKESWEEP_CONFIG", "LAKESWEEP_PROCESS_TREE")
+_PREFIX = "LAKESWEEP_"
+_MISSPELT = 0.85  # how alike two names are, of which one is a slip
 _OTHER_PREFIXES = ("LAKESWEEP_NESSIE_", "LAKESWEEP_SERVE_", "LAKESWEEP_TEST_")
 
 # Setting → section of `.lakectl.yaml` that has a key of this name.
@@ -71,15 +73,31 @@ def from_variables(env: Mapping[str, str], table: Iterable[Option]) -> dict[str,
 
 
 def unknown_variables(env: Mapping[str, str]) -> list[str]:
-    """A warning for each `LAKESWEEP_` variable that no setting has."""
+    """A warning for each `LAKESWEEP_` variable that no setting has; environments are shared with other versions.
+
+    Raises:
+        ConfigError: one is nearly that of a setting, and may have been meant to keep data (`LAKESWEEP_DRYRUN`).
+    """
     known = {setting.variable for setting in SETTINGS if not setting.spark_only}
-    return [
-        f"{variable} is not a setting of lakesweep.{_nearest(variable, sorted(known))}"
-        for variable in env
-        if variable.startswith("LAKESWEEP_")
-        and variable not in known.union(_OTHER_VARIABLES)
-        and not variable.startswith(_OTHER_PREFIXES)
-    ]
+    known.update(_OTHER_VARIABLES)
+    ends = {name.removeprefix(_PREFIX): name for name in sorted(known)}
+    warnings = []
+    for variable in env:
+        if (
+            variable in known
+            or not variable.startswith(_PREFIX)
+            or variable.startswith(_OTHER_PREFIXES)
+        ):
+            continue
+        near = difflib.get_close_matches(variable.removeprefix(_PREFIX), ends, 1, _MISSPELT)
+        if near:
+            raise ConfigError(
+                f"{variable} in the environment is not a setting of lakesweep, and {ends[near[0]]} is. Nothing was touched. "
+                "Correct or unset it.",
+                kind="unknown-variable",
+            )
+        warnings.append(f"{variable} in the environment is not a setting of lakesweep.")
+    return warnings
 
 
 def from_file(path: Path) -> dict[str, Found]:
@@ -91,16 +109,26 @@ def from_file(path: Path) -> dict[str, Found]:
     try:
         content = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ConfigError(f"The config file {path} can't be read: {error.strerror}.") from error
+        raise ConfigError(
+            f"The config file {path} can't be read: {error.strerror}. Nothing was touched."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The config file {path} is not TOML: {error}.") from error
+        raise ConfigError(
+            f"The config file {path} is not TOML: {error}. Nothing was touched."
+        ) from error
     by_key = {setting.file_key: setting for setting in SETTINGS if not setting.spark_only}
     found: dict[str, Found] = {}
     for key, value in content.items():
         setting = by_key.get(key.replace("_", "-"))
         if setting is None:
             near = _nearest(key.replace("_", "-"), by_key)
-            raise ConfigError(f"{path}: {key!r} is not a setting of lakesweep.{near}")
+            raise ConfigError(
+                f"{path}: {key!r} is not a setting of lakesweep.{near} Nothing was touched."
+            )
+        if setting.name in found:
+            raise ConfigError(
+                f"{path}: {setting.file_key} stands there twice, with '-' and with '_'. Nothing was touched."
+            )
         found[setting.name] = Found(value, f"{path}: {key}", Rank.FILE)
     return found
 

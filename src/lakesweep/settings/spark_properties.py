@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lakesweep.domain.storage_options import PlaceOptions
@@ -13,7 +13,10 @@ from lakesweep.settings.kinds import SWITCH
 from lakesweep.settings.lakefs_options import SETTINGS
 from lakesweep.settings.resolve import errors_naming
 
-__all__ = ["HADOOP_PREFIX", "STORAGE_OPTION_OF", "KnownProperties", "read_properties"]
+__all__ = [
+    *("HADOOP_PREFIX", "STORAGE_OPTION_OF", "KnownProperties", "names_without_effect"),
+    "read_properties",
+]
 
 HADOOP_PREFIX = "spark.hadoop."
 
@@ -93,6 +96,16 @@ def read_properties(properties: Mapping[str, str]) -> KnownProperties:
         PlaceOptions("azure", a, tuple(values.items())) for a, values in accounts.items()
     )
     return KnownProperties(settings, storage, places, for_spark, tuple(warnings))
+
+
+def names_without_effect(names: Iterable[str]) -> list[str]:
+    """A warning for each name that is neither Spark's nor one that lakesweep reads itself."""
+    ours = (*_SETTING_OF, *STORAGE_OPTION_OF)
+    return [
+        f"{name} has no effect: names of Spark's properties begin with `spark.`."
+        for name in names
+        if name not in ours and not name.startswith(("spark.", "lakefs.", "fs."))
+    ]
 
 
 def _read_no_delete(properties: Mapping[str, str], settings: dict[str, tuple[str, str]]) -> None:

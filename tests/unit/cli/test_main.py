@@ -172,11 +172,11 @@ def test_warnings_go_to_stderr(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They never disturb a result."""
-    monkeypatch.setenv("LAKESWEEP_MIN_AEG", "1d")
+    monkeypatch.setenv("LAKESWEEP_ODD", "1d")
     assert run(["config", "show", "--output", "json"]) == 0
     out, err = capsys.readouterr()
     json.loads(out)
-    assert "LAKESWEEP_MIN_AEG" in err
+    assert "LAKESWEEP_ODD" in err
 
 
 def test_version_names_what_results_depend_on(capsys: pytest.CaptureFixture[str]) -> None:

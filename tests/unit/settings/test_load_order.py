@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -133,6 +133,10 @@ def test_a_config_file_speaks_toml_with_the_flags_names(tmp_path: Path) -> None:
         ("min-age = \n", "is not TOML"),
         ('min-age = "three days"\n', "min-age: 'three days' is not a duration"),
         ("do-sweep = false\n", "'do-sweep' is not a setting"),
+        ("min-age = 3\n", "min-age: '3' is not a duration. Write one like"),
+        ('min-age = ""\n', "min-age: '' is not a duration. Write one like"),
+        ("now = 07:32:00\n", "now: '07:32:00' is not a time. Write one like"),
+        ('min-age = "3d"\nmin_age = "4d"\n', "min-age stands there twice"),
     ],
 )
 def test_a_wrong_config_file_is_an_error_that_names_it(
@@ -145,6 +149,13 @@ def test_a_wrong_config_file_is_an_error_that_names_it(
         load({"config": config})
     assert str(config) in error.value.message
     assert message in error.value.message
+
+
+def test_a_date_in_a_config_file_needs_no_quotes(tmp_path: Path) -> None:
+    """TOML has dates, and a user writes one."""
+    config = tmp_path / "c.toml"
+    config.write_text("now = 2024-05-01\n")
+    assert load({"config": config}).collect.now == datetime(2024, 5, 1, tzinfo=UTC)
 
 
 def test_a_missing_config_file_is_an_error() -> None:
@@ -163,10 +174,34 @@ def test_lists_in_the_environment_are_split_as_a_shell_would() -> None:
 
 
 def test_an_unknown_variable_of_ours_is_worth_a_warning() -> None:
-    """A misspelt variable would otherwise silently be the default."""
-    settings = load(env={"LAKESWEEP_MIN_AEG": "3d", "LAKESWEEP_CACHE": "/c"})
+    """It may be one of another version, or of a service of that name in Kubernetes."""
+    settings = load(env={"LAKESWEEP_PORT_80_TCP": "tcp://", "LAKESWEEP_CACHE": "/c"})
     assert settings.warnings == (
-        "LAKESWEEP_MIN_AEG is not a setting of lakesweep. Did you mean LAKESWEEP_MIN_AGE?",
+        "LAKESWEEP_PORT_80_TCP in the environment is not a setting of lakesweep.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("LAKESWEEP_DRYRUN", "LAKESWEEP_DRY_RUN"),
+        ("LAKESWEEP_KEEP_REFS", "LAKESWEEP_KEEP_REF"),
+        ("LAKESWEEP_MIN_AEG", "LAKESWEEP_MIN_AGE"),
+        ("LAKESWEEP_CONFG", "LAKESWEEP_CONFIG"),
+    ],
+)
+def test_a_misspelt_variable_is_an_error(variable: str, meant: str) -> None:
+    """It may have been meant to keep data, and would be the default."""
+    with pytest.raises(ConfigError, match=f"{variable} .*{meant} is") as caught:
+        load(env={variable: "true"})
+    assert caught.value.kind == "unknown-variable"
+
+
+def test_a_property_that_nobody_reads_is_worth_a_warning() -> None:
+    """Spark leaves it out without a word."""
+    settings = load({"conf": ["executor.memory=4g", "spark.a=b", "fs.s3a.retry.limit=2"]})
+    assert settings.warnings == (
+        "--conf: executor.memory has no effect: names of Spark's properties begin with `spark.`.",
     )
 
 
