@@ -19,6 +19,9 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # ships no typ
 from numba.core import types
 from numba.extending import intrinsic
 
+from lakesweep.cachefolder import cache_folder
+from lakesweep.errors import ConfigError
+
 __all__ = ["HAS_SSE42", "crc32c_step", "jitted", "jitted_with_lock"]
 
 # numba makes the attributes of this module while it is imported, so type checkers do not see them.
@@ -61,6 +64,12 @@ def _compiled(function: _F, *, without_lock: bool) -> _F:
     _settings.CACHE_DIR = str(_cache_folder())
     try:
         return cast(_F, numba.njit(nogil=without_lock, **_OPTIONS)(function))
+    except RuntimeError as error:
+        raise ConfigError(
+            f"Compiled code can't be kept in {_cache_folder()}: {error}. Nothing was touched. Set LAKESWEEP_CACHE to a "
+            "folder that can be written.",
+            kind="no-cache-folder",
+        ) from error
     finally:
         _settings.CACHE_DIR = folder_before
 
@@ -74,7 +83,7 @@ def _cache_folder() -> Path:
     elif os.access(beside if beside.exists() else beside.parent, os.W_OK):
         parent = beside
     else:
-        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakesweep"
+        parent = cache_folder()
     # Code compiled with numba's own bounds checks must not be taken for code without, nor the other way round.
     manner = f"-opt{int(_settings.OPT)}" + ("-checked" if _settings.BOUNDSCHECK else "")
     return parent / f"jit-{_digest_of_sources()}{manner}"

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from lakesweep.cachefolder import home_folder
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import ConfigError
@@ -75,7 +76,7 @@ def load_settings(
         ConfigError: a value, a combination or a source is wrong; nothing was touched.
     """
     with _errors_masked(mask):
-        home = home or Path(env.get("HOME") or Path.home())
+        home = home or home_folder(env)
         sources, warnings = _read_sources(flags or {}, env, home, mask)
         properties = dict(spark_properties or {})
         for found in reversed(sources["conf"]):

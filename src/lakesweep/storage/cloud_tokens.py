@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from lakesweep.cachefolder import home_folder
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageDeniedError
 from lakesweep.storage.translate import connection_errors_translated
@@ -110,7 +111,7 @@ def _asking_for_own_identity(options: StorageOptions) -> urllib.request.Request:
 def _google_key(options: StorageOptions) -> Mapping[str, Any] | None:
     text = options.gcs_service_account_key
     if text is None:
-        own = Path.home() / ".config/gcloud/application_default_credentials.json"
+        own = home_folder() / ".config/gcloud/application_default_credentials.json"
         file = Path(options.gcs_service_account_key_file or own)
         if not options.gcs_service_account_key_file and not file.exists():
             return None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakesweep.cachefolder import home_folder
 from lakesweep.errors import ConfigError
 
 __all__ = ["ClientProperties", "read_client_properties"]
@@ -115,7 +116,7 @@ def read_client_properties(
     for key in properties:
         _refuse_unknown_authentication(key, key, _AUTHENTICATION, str)
         _warn_when_unknown(key)
-    home = Path.home() if home is None else home
+    home = home_folder() if home is None else home
     configured = _read_file(home / ".config" / "nessie" / "nessie-client.properties")
     dotenv = _read_file(home / ".env")
     for key in configured:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lakesweep.cachefolder import home_folder
 from lakesweep.cli.running import jvm_started, may_work_here, progress_display, start_engine
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError
@@ -121,5 +122,5 @@ def _is_on_this_machine(spark: SparkSettings) -> bool:
 
 
 def _state_folder(env: Mapping[str, str]) -> Path:
-    home = env.get("XDG_STATE_HOME") or os.path.join(env.get("HOME") or Path.home(), ".local/state")
+    home = env.get("XDG_STATE_HOME") or home_folder(env) / ".local/state"
     return Path(home).absolute() / "lakesweep" / "nessie"
