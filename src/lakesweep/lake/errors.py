@@ -121,11 +121,13 @@ class PreconditionFailedError(LakeError):
 
 
 class RangeNotSatisfiableError(LakeError):
-    """The object has no byte in the range asked for; `size_bytes` says how long it is."""
+    """The object has no byte in the range asked for; `size_bytes` says how long it is, where that is known."""
 
     default_kind = "range-not-satisfiable"
 
-    def __init__(self, message: str, *, kind: str | None = None, size_bytes: int = 0) -> None:
+    def __init__(
+        self, message: str, *, kind: str | None = None, size_bytes: int | None = None
+    ) -> None:
         super().__init__(message, kind=kind)
         self.size_bytes = size_bytes
 

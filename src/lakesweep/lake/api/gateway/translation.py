@@ -51,7 +51,7 @@ def to_s3_error(error: base.LakesweepError) -> S3Error:
     if isinstance(error, lake.InvalidRequestError):
         return S3Error(_CODE_OF_INVALID.get(error.kind, "InvalidArgument"), error.message)
     if isinstance(error, lake.RangeNotSatisfiableError):
-        return S3Error("InvalidRange", error.message, ActualObjectSize=str(error.size_bytes))
+        return S3Error("InvalidRange", error.message, ActualObjectSize=str(error.size_bytes or 0))
     for kind, code in _CODE_OF_ERROR:
         if isinstance(error, kind):
             return S3Error(code, error.message)

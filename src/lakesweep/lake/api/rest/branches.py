@@ -10,6 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import CallerDep, LakeDep, PageDep
+from lakesweep.lake.api.rest.free_names import refuse_other_meaning
 from lakesweep.lake.api.rest.models import (
     BranchBody,
     CherryPickBody,
@@ -48,9 +49,9 @@ def list_branches(
 @router.post("")
 def create_branch(lake: LakeDep, repository: str, body: BranchBody) -> Response:
     """Create a branch. The reply is the bare commit id: clients print it as it comes."""
-    branch = lake.refs.create_branch(
-        lake.writable(repository, force=body.force), body.name, body.source, is_hidden=body.hidden
-    )
+    target = lake.writable(repository, force=body.force)
+    refuse_other_meaning(lake, target, body.name, "branch")
+    branch = lake.refs.create_branch(target, body.name, body.source, is_hidden=body.hidden)
     return PlainTextResponse(branch.commit_id, status_code=201)
 
 

@@ -63,10 +63,12 @@ def log_commits(
     """Commits that the ref reaches, newest first."""
     if since is not None and since.tzinfo is None:
         since = since.replace(tzinfo=UTC)
+    target = lake.repositories.get(repository)
+    after = page["after"] and lake.refs.resolve(target, page["after"]).commit_id
     found = lake.log.page(
-        lake.repositories.get(repository),
+        target,
         ref,
-        after=page["after"],
+        after=after,
         amount=page["amount"],
         objects=objects or (),
         prefixes=prefixes or (),

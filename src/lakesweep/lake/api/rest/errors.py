@@ -85,7 +85,7 @@ def _answer_lakesweep_error(request: Request, error: Exception) -> Response:
         # lakeFS's clients parse the reply to a conflicting merge as a merge result without a reference.
         return json_reply({"reference": ""}, status)
     headers = {}
-    if isinstance(error, lake.RangeNotSatisfiableError) and error.size_bytes:
+    if isinstance(error, lake.RangeNotSatisfiableError) and error.size_bytes is not None:
         headers["Content-Range"] = f"bytes */{error.size_bytes}"
     message = _CLIENTS_EXPECT.get(status, message_of(error))
     if isinstance(error, lake.RefStoreError) and CREDENTIALS_KEY not in request.scope:

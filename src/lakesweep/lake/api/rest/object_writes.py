@@ -25,9 +25,8 @@ from lakesweep.lake.values import ObjectStats
 
 router = APIRouter(prefix="/repositories/{repository}/branches/{branch}/objects")
 
-_USER_HEADER = "x-lakefs-meta-"
-_INTERNAL_HEADER = "x-lakefs-internal-"
-_INTERNAL_KEY = "::lakefs::"
+# Beginnings of headers, and those of the keys that they become.
+_METADATA_HEADERS = {b"x-lakefs-meta-": "", b"x-lakefs-internal-": "::lakefs::"}
 
 
 @quick_route(router, "POST", "")
@@ -162,10 +161,18 @@ async def _open_body(request: Request) -> tuple[str, AsyncIterator[bytes]]:
 
 
 def _metadata_in(headers: Headers) -> dict[str, str]:
-    metadata = {}
-    for name, value in headers.items():
-        if name.startswith(_USER_HEADER):
-            metadata[name.removeprefix(_USER_HEADER)] = value
-        elif name.startswith(_INTERNAL_HEADER):
-            metadata[_INTERNAL_KEY + name.removeprefix(_INTERNAL_HEADER)] = value
+    metadata: dict[str, str] = {}
+    for name, raw in headers.raw:
+        for prefix, key in _METADATA_HEADERS.items():
+            if name.startswith(prefix):
+                # Of two with one name the first counts, as on lakeFS.
+                metadata.setdefault(key + name.removeprefix(prefix).decode("latin-1"), _text(raw))
     return metadata
+
+
+def _text(raw: bytes) -> str:
+    value = raw.strip(b" \t")
+    try:
+        return value.decode()
+    except UnicodeDecodeError:  # Python's HTTP clients send what Latin-1 has as Latin-1
+        return value.decode("latin-1")

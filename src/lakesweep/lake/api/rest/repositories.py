@@ -8,6 +8,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from lakesweep.domain.commits import MetaRangeId
+from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.refs_dump import RefsManifest
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest import finished_tasks
@@ -39,13 +40,17 @@ def create_repository(lake: LakeDep, body: RepositoryBody, bare: bool = False) -
         raise InvalidRequestError(
             f"There is no storage {body.storage_id!r}; {body.name} was not created. Leave storage_id out."
         )
-    repository = lake.repositories.create(
-        body.name,
-        body.storage_namespace,
-        default_branch=body.default_branch or "main",
-        is_read_only=body.read_only,
-        is_bare=bare,
-    )
+    try:
+        repository = lake.repositories.create(
+            body.name,
+            body.storage_namespace,
+            default_branch=body.default_branch or "main",
+            is_read_only=body.read_only,
+            is_bare=bare,
+        )
+    except ObjectNotFoundError as missing:
+        # Of all objects none is looked for but the bucket: a slip in its name, which no retry mends.
+        raise InvalidRequestError(f"{body.name} was not created: {missing.message}") from missing
     document = repository_document(repository)
     if bare:
         # lakeFS says nothing about it here.

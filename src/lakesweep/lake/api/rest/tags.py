@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from lakesweep.lake.api.replies import json_reply, no_content
 from lakesweep.lake.api.rest.dependencies import LakeDep, PageDep
+from lakesweep.lake.api.rest.free_names import refuse_other_meaning
 from lakesweep.lake.api.rest.models import TagBody
 from lakesweep.lake.api.rest.wire import page_document, ref_document
 
@@ -23,12 +24,9 @@ def list_tags(lake: LakeDep, repository: str, page: PageDep) -> Response:
 @router.post("")
 def create_tag(lake: LakeDep, repository: str, body: TagBody) -> Response:
     """Name a commit."""
-    return json_reply(
-        ref_document(
-            lake.refs.create_tag(lake.writable(repository, force=body.force), body.id, body.ref)
-        ),
-        201,
-    )
+    target = lake.writable(repository, force=body.force)
+    refuse_other_meaning(lake, target, body.id, "tag")
+    return json_reply(ref_document(lake.refs.create_tag(target, body.id, body.ref)), 201)
 
 
 @router.get("/{tag}")
