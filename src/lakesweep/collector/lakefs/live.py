@@ -23,6 +23,7 @@ from lakesweep.catalogs.lakefs.retained import server_retained_commits
 from lakesweep.catalogs.lakefs.uncommitted import UncommittedList, prepare_all_pages
 from lakesweep.collector.judge.meeting import SECONDS_PER_CANDIDATE, SECONDS_PER_REFERENCE
 from lakesweep.collector.judge.references import EXPIRED, LIVE
+from lakesweep.collector.lakefs.between_runs.known_heads import refuse_older_refs
 from lakesweep.collector.lakefs.between_runs.served import note_served
 from lakesweep.collector.lakefs.range_counts import count_ranges
 from lakesweep.collector.lakefs.references import RangeReference, Reference, StagedFile
@@ -143,6 +144,7 @@ def read_live(
         named = repository.named_commits(roots.keep_refs)
         refs = read_refs(repository, store)
         note_served(store, refs.dump_files, resources.clock())
+        refuse_older_refs(store, name, refs)
         rules = client.rules(name)
         kept = kept_roots(refs, named, keep_tags=roots.keep_tags)
         retained = _retained(repository, resources, refs, rules, kept, now)
