@@ -28,8 +28,9 @@ def prune(repo: Repo, dry_run: _DryRun = False, *, settings: Settings) -> None:
     from lakesweep.collector.lakefs.between_runs.pruning import prune_own_files
     from lakesweep.collector.lakefs.collect import held_lease
 
-    with opened_run(settings, repo) as context, held_lease(context, "prune"):
-        pruned = prune_own_files(context.resources, context.keep_runs, dry_run=dry_run)
+    with opened_run(settings, repo) as context, held_lease(context, "prune") as lease:
+        now = lease.store_time or context.resources.clock()
+        pruned = prune_own_files(context.resources, context.keep_runs, now, dry_run=dry_run)
     done = "would be removed" if dry_run else "removed"
     lines = [f"{context.name}: {len(pruned.runs)} runs and {pruned.files} files {done}"]
     lines += [f"  {run_id}" for run_id in pruned.runs]

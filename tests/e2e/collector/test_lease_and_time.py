@@ -15,7 +15,7 @@ import pytest
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector import sweep as sweep_module
 from lakesweep.collector.guards import refuse_long_requests
-from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
+from lakesweep.collector.lakefs.collect import run_gc, run_mark, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext, open_repository
 from lakesweep.collector.ledger import deadline as deadline_module
 from lakesweep.collector.ledger.deadline import Moment
@@ -230,6 +230,16 @@ def test_sweep_alone_compares_the_clocks(
         act(context, marked.run_id if is_resumed else marked.mark_id, SweepRequest())
     assert caught.value.kind == "clock-skew"
     assert scene.left() == set(scene.garbage)
+
+
+def test_machine_whose_clock_is_refused_removes_no_earlier_mark(scene: Scene) -> None:
+    """By its clock all earlier runs are long past; by that of the store, which counts, they are new."""
+    marked = scene.mark()
+    off = lambda: scene.lake.clock() + timedelta(days=400)  # noqa: E731
+    with pytest.raises(UnsafeToSweepError, match="this machine"):
+        run_mark(skewed(scene, off), AGED)
+    assert scene.sweep(marked.mark_id).status is RunStatus.SWEPT
+    assert not scene.left()
 
 
 def test_clocks_are_compared_in_every_round(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

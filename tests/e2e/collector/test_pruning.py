@@ -235,10 +235,11 @@ def test_a_dry_run_counts_what_would_go_and_removes_nothing(make_scene: MakeScen
         scene.mark()
     before = scene.present_keys()
     resources = scene.context().resources
-    would = prune_own_files(resources, 1, dry_run=True)
+    now = scene.lake.clock()
+    would = prune_own_files(resources, 1, now, dry_run=True)
     assert scene.present_keys() == before
     assert len(would.runs) == 2
-    assert prune_own_files(resources, 1) == would
+    assert prune_own_files(resources, 1, now) == would
     assert len(before - scene.present_keys()) == would.files
 
 

@@ -61,7 +61,9 @@ def tidy_up(resources: Resources, keep_runs: int, lease: Lease) -> None:
     try:
         # Whoever has taken the lease over may be writing what looks surplus here.
         lease.assert_held()
-        pruned = prune_own_files(resources, keep_runs)
+        # By the store's clock: a run that was refused because this machine's is wrong comes here, too.
+        now = lease.store_time or resources.clock()
+        pruned = prune_own_files(resources, keep_runs, now)
     except LakesweepError as error:
         logger.warning("repo#%s files of earlier runs stay: %s", resources.name, error.message)
         return
@@ -71,9 +73,11 @@ def tidy_up(resources: Resources, keep_runs: int, lease: Lease) -> None:
         logger.info(said, resources.name, human_count(pruned.files, "files"), runs)
 
 
-def prune_own_files(resources: Resources, keep_runs: int, *, dry_run: bool = False) -> Pruned:
+def prune_own_files(
+    resources: Resources, keep_runs: int, now: datetime, *, dry_run: bool = False
+) -> Pruned:
     """Remove what no later run needs; a dry run only counts runs and their files."""
-    store, now = resources.store, resources.clock()
+    store = resources.store
     found = list_runs(store)
     records = [run for run in found if not isinstance(run, DamagedRun)]
     surplus = _surplus_runs(store, records, keep_runs, now)
