@@ -84,6 +84,8 @@ class IcebergTable:
     snapshots: list[Snapshot] = field(default_factory=list)
     tags: dict[str, int] = field(default_factory=dict)  # the table's own, with their snapshots
     metadata_files: list[str] = field(default_factory=list)
+    clock: Callable[[], int] = field(default=lambda: 1_700_000_000_000)  # of its writers, in ms
+    log: list[dict[str, Any]] = field(default_factory=list)  # of metadata files
     listed: dict[str, tuple[Snapshot, ...]] = field(default_factory=dict)  # by each metadata file
 
     def append(self, *names: str, content: int = DATA) -> Snapshot:
@@ -250,6 +252,7 @@ class IcebergTable:
         data = self._metadata()
         self.write(path, gzip.compress(data) if self.is_metadata_compressed else data)
         self.metadata_files.append(path)
+        self.log.append({"timestamp-ms": self.clock(), "metadata-file": path})
         self.listed[path] = tuple(
             replace(one, metadata_location=one.metadata_location or path) for one in self.snapshots
         )
@@ -268,10 +271,7 @@ class IcebergTable:
                 "main": {"snapshot-id": newest, "type": "branch"},
                 **{name: {"snapshot-id": id_, "type": "tag"} for name, id_ in self.tags.items()},
             },
-            metadata_log=[
-                {"timestamp-ms": 1_700_000_000_000, "metadata-file": path}
-                for path in self.metadata_files[-_EARLIER_METADATA:]
-            ],
+            metadata_log=self.log[-_EARLIER_METADATA:],
             statistics=[
                 {
                     "snapshot-id": snapshot.snapshot_id,

@@ -74,7 +74,8 @@ class NessieScene:
         **options: Any,
     ) -> SceneTable:
         """A new table; its first snapshot commits it to main, under the key of a dropped one if that is given."""
-        iceberg = IcebergTable(self.write, location or self.uri(name), **options)
+        place = location or self.uri(name)
+        iceberg = IcebergTable(self.write, place, clock=self._writers_time, **options)
         made = SceneTable(self, name, iceberg, instead_of.key if instead_of else (name,))
         self.tables.append(made)
         return made
@@ -100,6 +101,9 @@ class NessieScene:
         """Give a file another time of modification."""
         path = unquote(uri.removeprefix("file:").replace("//", "/"))
         os.utime(path, (at.timestamp(), at.timestamp()))
+
+    def _writers_time(self) -> int:
+        return int(self.written_at.timestamp() * 1000)
 
     def files(self) -> set[str]:
         """Every file of the lake."""

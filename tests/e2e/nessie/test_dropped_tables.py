@@ -578,6 +578,42 @@ class TestLeftLocations:
         assert noted(lake.collect(), lake.uri("first"), "after its table had left")
         assert lake.below("first") == before
 
+    @pytest.mark.parametrize("is_dropped", [False, True], ids=["live", "dropped"])
+    def test_used_again_after_it_was_collected_it_stays(self, lake: Lake, is_dropped: bool) -> None:
+        """No metadata is left there that tells until when the table used it; its log of metadata does."""
+        moved, _ = self.moved(lake)
+        lake.collect()
+        theirs = lake.uri("first/exports/theirs.csv")
+        lake.write(theirs, b"an export")
+        lake.touch(theirs, LONG_AGO + timedelta(days=3))
+        if is_dropped:
+            lake.nessie.state.now = LONG_AGO + timedelta(days=10)
+            moved.drop()
+        assert noted(lake.collect(), lake.uri("first"), "after its table had left")
+        assert theirs in lake.files()
+
+    @pytest.mark.parametrize("time", [None, 1 << 60], ids=["none", "nonsense"])
+    def test_left_at_a_time_that_nobody_knows_it_stays(self, lake: Lake, time: int | None) -> None:
+        """A metadata log without times, once the metadata there is collected."""
+        moved, _ = self.moved(lake)
+        moved.iceberg.log = [{**entry, "timestamp-ms": time} for entry in moved.iceberg.log]
+        moved.append("d.parquet")
+        lake.collect()
+        before = lake.below("first")
+        moved.remove(f"{lake.uri('first')}/data/kept.parquet")
+        moved.append("e.parquet")
+        assert noted(lake.collect(), lake.uri("first"), "nobody knows when")
+        assert lake.below("first") == before
+
+    def test_what_the_table_needed_longer_goes_later(self, lake: Lake) -> None:
+        """By then no metadata lies there any more."""
+        moved, _ = self.moved(lake)
+        lake.collect()
+        moved.remove(f"{lake.uri('first')}/data/kept.parquet")
+        moved.append("d.parquet")
+        lake.collect()
+        assert lake.below("first") == set()
+
     def test_handed_to_another_catalog_it_stays(self, lake: Lake) -> None:
         """A table there whose metadata nobody here knows."""
         self.moved(lake)

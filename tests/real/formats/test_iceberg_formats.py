@@ -88,7 +88,9 @@ def assert_read_alike(table: Table) -> None:
     )  # version 1 may lack it; pyiceberg makes one up
     assert metadata.location == theirs.location
     assert metadata.current_snapshot_id == theirs.current_snapshot_id
-    assert metadata.metadata_log == tuple(one.metadata_file for one in theirs.metadata_log)
+    assert metadata.metadata_log == tuple(
+        (one.metadata_file, one.timestamp_ms) for one in theirs.metadata_log
+    )
     assert [one.snapshot_id for one in metadata.snapshots] == [
         one.snapshot_id for one in theirs.snapshots
     ]

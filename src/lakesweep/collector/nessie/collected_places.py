@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
@@ -33,6 +33,7 @@ from lakesweep.domain.location import Location
 _WHOLE_STORE = "it is a whole store"
 DROPPED, LEFT, WRITE_PATH = "a dropped table", "a location that a table left", "a write path"
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED_AT_MOST = 3
 _NOTES_AT_MOST = 50
 
@@ -187,7 +188,8 @@ class _Deciding:
         if isinstance(folder, str):
             self._keep(spelled, folder, owners if what == DROPPED else ())
             return
-        place = Place(folder, what, frozenset(owners), is_written, metadata_until)
+        left_at = self._left_at(spelled) if what == LEFT else None
+        place = Place(folder, what, frozenset(owners), is_written, metadata_until, left_at)
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
         if self._live_bases.at(place) or (what != DROPPED and self._live_bases.around(place)):
             return
@@ -197,7 +199,17 @@ class _Deciding:
             owners=known.owners | place.owners,
             is_written=known.is_written or is_written,
             metadata_until=known.metadata_until or metadata_until,
+            left_at=known.left_at or left_at,
         )
+
+    def _left_at(self, folder: str) -> datetime | None:
+        """When the last metadata file was written in a folder that tables left, as their metadata logs say."""
+        times = (files.earlier_until.get(folder) for files in (self._was, self._live))
+        known = max((time for time in times if time is not None), default=None)
+        try:
+            return None if known is None else _EPOCH + timedelta(milliseconds=known)
+        except OverflowError:
+            return None  # no time in milliseconds
 
     def settle(self, refused: Mapping[Place, str]) -> list[Place]:
         """The places that are left when these are refused."""
@@ -283,10 +295,15 @@ def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | Non
 
 def _why_used_again(place: Place, files: FolderSum, dropped_at: datetime | None) -> str:
     """Why files in a place may be somebody else's; empty where all are as old as its table was there."""
+    if files.newest is None:
+        return ""
     until, what = dropped_at, "was dropped"
-    if place.what == LEFT and not place.is_written and files.newest_metadata_at is not None:
-        until, what = files.newest_metadata_at, "had left"
-    if until is None or files.newest is None or files.newest <= until + GRACE:
+    if place.what == LEFT and not place.is_written:
+        # Its metadata there may be collected, and what others put there since is not the table's.
+        until, what = files.newest_metadata_at or place.left_at, "had left"
+        if until is None:
+            return "nobody knows when its table left it"
+    if until is None or files.newest <= until + GRACE:
         return ""
     return f"a file was written there at {format_time(files.newest)}, after its table {what}"
 

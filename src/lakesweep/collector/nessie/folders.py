@@ -41,6 +41,7 @@ class Place:
     owners: frozenset[str]  # content ids
     is_written: bool = False  # a live table may write there
     metadata_until: datetime | None = None  # when a table had it whose metadata we collected
+    left_at: datetime | None = None  # about when a table wrote its last metadata there
 
     @property
     def uris(self) -> tuple[str, str]:

@@ -42,6 +42,9 @@ class LiveFiles:
     # Folders in which these tables kept metadata before, or that their properties send writers to → metadata files.
     earlier: dict[str, set[str]] = field(default_factory=dict)
     write_paths: dict[str, set[str]] = field(default_factory=dict)
+    earlier_until: dict[str, int] = field(
+        default_factory=dict
+    )  # when the newest there was written, in ms
     logged: set[str] = field(default_factory=set)  # earlier metadata files in other folders, or all
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
@@ -211,6 +214,8 @@ def _take_metadata(live: LiveFiles, rows: Iterable[dict[str, Any]]) -> None:
                 live.totals[value] = max(row["count"], live.totals.get(value, 0))
             case named.MANIFEST:
                 live.manifests.setdefault(value, Promised())
+            case named.EARLIER if row["count"] is not None:
+                live.earlier_until[value] = max(row["count"], live.earlier_until.get(value, 0))
             case named.LOGGED:
                 live.logged.add(value)
             case named.PROBLEM | named.MISSING:

@@ -20,6 +20,7 @@ from lakesweep.formats.iceberg.manifests import (
     read_manifest_list,
 )
 from lakesweep.formats.iceberg.metadata import (
+    LoggedMetadata,
     SnapshotFiles,
     files_of,
     read_table_metadata,
@@ -42,7 +43,8 @@ NAMED_SCHEMA = pa.schema(
         pa.field("source", pa.string(), nullable=False),
         pa.field("kind", pa.string(), nullable=False),
         pa.field("value", pa.string(), nullable=False),
-        pa.field("count", pa.int64()),  # entries promised for a manifest, files for a manifest list
+        # Entries promised for a manifest, files for a manifest list; of an earlier folder, when its newest file was written.
+        pa.field("count", pa.int64()),
         pa.field("length", pa.int64()),  # bytes promised for a manifest
     ]
 )
@@ -105,7 +107,7 @@ def _metadata_rows(stores: TableStores, items: Iterator[MetadataItem]) -> Iterat
 def _named_in(
     item: MetadataItem, data: bytes, counted: _LiveEntries
 ) -> Iterator[tuple[str, str] | tuple[str, str, int | None]]:
-    """(kind, value) of all that a metadata file names, with the files promised of a manifest list."""
+    """(kind, value) of all that a metadata file names, with the files promised of a manifest list, or an earlier folder's time."""
     if item.kind is ContentKind.ICEBERG_VIEW:
         # A view has metadata and no data, so nothing else at its location is known to be the view's.
         location = read_view_metadata(data, item.location).location
@@ -113,8 +115,8 @@ def _named_in(
         return
     metadata = read_table_metadata(data, item.location)
     yield BASE, metadata.location
-    folders = {path: table_folder(path) for path in metadata.metadata_log}
-    yield from ((EARLIER, folder) for folder in sorted(set(folders.values())))
+    folders = {one.path: table_folder(one.path) for one in metadata.metadata_log}
+    yield from ((EARLIER, *of) for of in _newest_by_folder(metadata.metadata_log))
     own = table_folder(item.location)
     yield from ((LOGGED, p) for p, folder in folders.items() if item.name_log or folder != own)
     yield from ((WRITE_PATH, path) for path in metadata.write_paths)
@@ -131,6 +133,18 @@ def _named_in(
             continue
         counted.refuse_fewer(one.manifests, one.total_files, f"snapshot {one.snapshot_id}")
         yield from ((MANIFEST, path) for path in one.manifests)
+
+
+def _newest_by_folder(log: Iterable[LoggedMetadata]) -> list[tuple[str, int | None]]:
+    """The folders of earlier metadata files, and when the newest in each was written (None: one has no time)."""
+    times: dict[str, list[int | None]] = {}
+    for path, written_ms in log:
+        times.setdefault(table_folder(path), []).append(written_ms)
+    known = {folder: [one for one in own if one is not None] for folder, own in times.items()}
+    return [
+        (folder, max(known[folder]) if len(known[folder]) == len(own) else None)
+        for folder, own in sorted(times.items())
+    ]
 
 
 def read_manifest_lists(

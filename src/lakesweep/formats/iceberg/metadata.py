@@ -9,6 +9,7 @@ from lakesweep.formats.damage import named_damage
 from lakesweep.formats.iceberg.documents import Document, metadata_error, read_document
 
 __all__ = [
+    "LoggedMetadata",
     "MetadataFiles",
     "SnapshotFiles",
     "TableMetadata",
@@ -40,6 +41,13 @@ class SnapshotFiles(NamedTuple):
     total_files: int | None = None  # data and delete files, where its summary tells
 
 
+class LoggedMetadata(NamedTuple):
+    """An earlier metadata file of a table, and when it was written by its writer's clock (None: nobody says)."""
+
+    path: str
+    written_ms: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
     """What a table's metadata file says about files."""
@@ -50,7 +58,7 @@ class TableMetadata:
     current_snapshot_id: int | None
     snapshots: tuple[SnapshotFiles, ...]
     statistics: tuple[str, ...]  # statistics files of all listed snapshots, those of partitions too
-    metadata_log: tuple[str, ...]  # earlier metadata files
+    metadata_log: tuple[LoggedMetadata, ...]
     write_paths: tuple[str, ...] = ()  # folders that its properties send writers to
     refs: frozenset[int] = frozenset()  # snapshots that the table's own branches and tags name
 
@@ -108,7 +116,8 @@ def read_table_metadata(data: bytes, what: str) -> TableMetadata:
                 for one in document.documents(field)
             ),
             metadata_log=tuple(
-                one.text("metadata-file") for one in document.documents("metadata-log")
+                LoggedMetadata(one.text("metadata-file"), one.number_or_none("timestamp-ms"))
+                for one in document.documents("metadata-log")
             ),
             write_paths=tuple(dict.fromkeys(path for path in write_paths if path)),
             refs=frozenset(

@@ -10,6 +10,7 @@ import pytest
 
 from lakesweep.errors import FormatError
 from lakesweep.formats.iceberg.metadata import (
+    LoggedMetadata,
     MetadataFiles,
     SnapshotFiles,
     files_of,
@@ -55,7 +56,7 @@ def test_snapshots_name_their_manifest_lists(version: int) -> None:
     assert metadata.snapshots == tuple(
         SnapshotFiles(one["snapshot-id"], one["manifest-list"]) for one in LISTS
     )
-    assert metadata.metadata_log == (f"{LOCATION}/metadata/0.json",)
+    assert metadata.metadata_log == (LoggedMetadata(f"{LOCATION}/metadata/0.json", 1),)
     assert metadata.statistics == (
         f"{LOCATION}/metadata/7.stats",
         f"{LOCATION}/metadata/8.stats",
