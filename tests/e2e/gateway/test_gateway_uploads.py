@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,42 @@ def test_a_wrong_md5_or_checksum_is_not_stored(s3: Any, repo: str, refusal: Refu
     ) == ("BadDigest", 400)
     with pytest.raises(ClientError):
         s3.head_object(Bucket=repo, Key="main/a")
+
+
+def test_sums_of_a_completion_are_those_of_the_object(s3: Any, repo: str, refusal: Refusal) -> None:
+    """They are compared with all bytes or with the parts' sums, and never with the XML that names the parts."""
+    key = {"Bucket": repo, "Key": "main/multi"}
+    halves, whole = (b"first half", b"second half"), b"first halfsecond half"
+
+    def complete(complete: Callable[..., Any], **said: Any) -> Any:
+        upload = s3.create_multipart_upload(**key)["UploadId"]
+        parts = [
+            {
+                "PartNumber": n,
+                "ETag": s3.upload_part(**key, UploadId=upload, PartNumber=n, Body=half)["ETag"],
+            }
+            for n, half in enumerate(halves, 1)
+        ]
+        return complete(**key, UploadId=upload, MultipartUpload={"Parts": parts}, **said)
+
+    def refused(**said: Any) -> tuple[str, int]:
+        return complete(lambda **named: refusal(s3.complete_multipart_upload, **named), **said)
+
+    crc = base64.b64encode(zlib.crc32(whole).to_bytes(4)).decode()
+    of_halves = b"".join(hashlib.sha256(half).digest() for half in halves)
+    composite = base64.b64encode(hashlib.sha256(of_halves).digest()).decode()
+    other = base64.b64encode(hashlib.sha256(b"other").digest()).decode()
+    assert refused(ChecksumCRC32="AAAAAA==") == ("BadDigest", 400)
+    assert refused(ChecksumSHA256=other) == ("BadDigest", 400)
+    assert refused(MpuObjectSize=len(whole) - 1) == ("InvalidRequest", 400)
+    assert refusal(s3.head_object, **key)[1] == 404
+    for said in (
+        {"ChecksumCRC32": crc, "MpuObjectSize": len(whole)},
+        {"ChecksumSHA256": composite},
+        {"ChecksumSHA256": f"{composite}-2"},
+    ):
+        complete(s3.complete_multipart_upload, **said)
+        assert s3.get_object(**key)["Body"].read() == whole
 
 
 @pytest.mark.parametrize("algorithm", ["CRC32", "SHA1", "SHA256"])

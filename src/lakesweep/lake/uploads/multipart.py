@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from lakesweep.errors import ObjectNotFoundError, StorageError
 from lakesweep.formats.entries import Entry
@@ -122,8 +123,13 @@ class Multipart:
         parts: Sequence[UploadedPart],
         *,
         if_absent: bool = False,
+        check: Callable[[Iterable[Iterable[bytes]]], Iterator[bytes]] = chain.from_iterable,
     ) -> CompletedUpload:
-        """Join the parts, stage the entry, and only then end the upload."""
+        """Join the parts, stage the entry, and only then end the upload.
+
+        Args:
+            check: what the bytes of all parts pass through on their way; raises where they are not what the client means.
+        """
         found = self._find(repository, upload_id)
         key = path_key(found.upload.path)
         self._branches.read(repository, found.upload.branch_id)
@@ -134,7 +140,7 @@ class Multipart:
         upload = claimed.upload
         try:
             stored = self._context.store(repository).write_stream(
-                upload.address, self._joined(repository, upload_id, chosen)
+                upload.address, check(self._bytes_of_parts(repository, upload_id, chosen))
             )
             checksum = _joined_md5(chosen)
             entry = Entry(
@@ -243,17 +249,19 @@ class Multipart:
             )
         return claimed
 
-    def _joined(
+    def _bytes_of_parts(
         self, repository: Repository, upload_id: str, chosen: Sequence[Part]
-    ) -> Iterator[bytes]:
-        for part in chosen:
-            try:
-                yield from self._parts.read(repository, upload_id, part)
-            except ObjectNotFoundError as gone:
-                raise MissingError(
-                    f"upload {upload_id} was completed or aborted meanwhile",
-                    kind="upload-not-found",
-                ) from gone
+    ) -> Iterator[Iterator[bytes]]:
+        return (self._bytes_of_part(repository, upload_id, part) for part in chosen)
+
+    def _bytes_of_part(self, repository: Repository, upload_id: str, part: Part) -> Iterator[bytes]:
+        try:
+            yield from self._parts.read(repository, upload_id, part)
+        except ObjectNotFoundError as gone:
+            raise MissingError(
+                f"upload {upload_id} was completed or aborted meanwhile",
+                kind="upload-not-found",
+            ) from gone
 
     def _remove(self, repository: Repository, ended: FoundUpload) -> None:
         self._parts.remove_all(repository, ended.upload.id)

@@ -38,8 +38,13 @@ class _ExpectedSum:
     value: bytes | None  # None: it comes in the trailer
 
 
-def verified_body(request: GatewayRequest, authenticated: Authenticated) -> Iterator[bytes]:
+def verified_body(
+    request: GatewayRequest, authenticated: Authenticated, *, is_object: bool = True
+) -> Iterator[bytes]:
     """Yield the body's plain bytes.
+
+    Args:
+        is_object: whether the checksum headers are about this body, and not about what it has the server make.
 
     Raises:
         S3Error: before the first byte when the headers are wrong, at the end when the body is.
@@ -47,14 +52,16 @@ def verified_body(request: GatewayRequest, authenticated: Authenticated) -> Iter
     trailers: dict[str, str] = {}
     plain = _plain_bytes(request, authenticated, trailers)
     length = _announced_length(request, authenticated)
-    sums = _expected_sums(request, authenticated)
+    sums = _expected_sums(request, authenticated, is_object=is_object)
     return _check_on_the_way(plain, length, sums, trailers)
 
 
-def read_document(request: GatewayRequest, authenticated: Authenticated) -> bytes:
+def read_document(
+    request: GatewayRequest, authenticated: Authenticated, *, is_object: bool = True
+) -> bytes:
     """The whole of a small body (an XML document)."""
     document = bytearray()
-    for piece in verified_body(request, authenticated):
+    for piece in verified_body(request, authenticated, is_object=is_object):
         document += piece
         if len(document) > LARGEST_XML_BYTES:
             raise S3Error("MalformedXML", "The XML document in the request body is too large.")
@@ -100,10 +107,12 @@ def _check_size(length: int) -> None:
         )
 
 
-def _expected_sums(request: GatewayRequest, authenticated: Authenticated) -> list[_ExpectedSum]:
+def _expected_sums(
+    request: GatewayRequest, authenticated: Authenticated, *, is_object: bool
+) -> list[_ExpectedSum]:
     sums = [
         _ExpectedSum(name, open_checksum(name), decode_sum(name, value))
-        for name, value in checksum_headers(request.headers).items()
+        for name, value in checksum_headers(request.headers if is_object else {}).items()
     ]
     if (md5 := request.headers.get("content-md5")) is not None:
         value = decode_sum("content-md5", md5)

@@ -63,8 +63,9 @@ class S3Call:
         """The body's plain bytes; they count only once the iterator has ended without an error."""
         return verified_body(self.request, self.authenticated)
 
-    def read_xml(self, root: str) -> Document:
-        return parse_document(read_document(self.request, self.authenticated), root)
+    def read_xml(self, root: str, *, is_object: bool = True) -> Document:
+        document = read_document(self.request, self.authenticated, is_object=is_object)
+        return parse_document(document, root)
 
 
 Handler: TypeAlias = Callable[[S3Call], GatewayResponse]

@@ -17,6 +17,7 @@ from lakesweep.lake.api.gateway.call import GatewayResponse, S3Call, xml_respons
 from lakesweep.lake.api.gateway.conditions import check_put_conditions
 from lakesweep.lake.api.gateway.copying import check_entry, check_source, read_copy_source
 from lakesweep.lake.api.gateway.errors import S3Error
+from lakesweep.lake.api.gateway.object_sums import check_of_parts
 from lakesweep.lake.api.gateway.objects import read_range
 from lakesweep.lake.api.gateway.xml import Document, Node, format_time
 from lakesweep.lake.values import MultipartUpload, UploadedPart
@@ -124,12 +125,14 @@ def list_parts(call: S3Call) -> GatewayResponse:
 def complete_multipart_upload(call: S3Call) -> GatewayResponse:
     """Join the parts that the client names, in its order, into one object and stage it."""
     upload = _find_upload(call)
-    parts = _read_parts(call.read_xml("CompleteMultipartUpload"))
+    check = check_of_parts(call.request.headers)
+    parts = _read_parts(call.read_xml("CompleteMultipartUpload", is_object=False))
     completed = call.lake.multipart.complete(
         call.repository(),
         upload.upload_id,
         parts,
         if_absent=check_put_conditions(call.request.headers),
+        check=check,
     )
     location = f"/{call.repository_id}/{call.request.key}"
     return xml_response(

@@ -40,6 +40,8 @@ _CODE_OF_INVALID: Final = MappingProxyType(
         "part-order": "InvalidPartOrder",
         "no-parts": "MalformedXML",
         "metadata-too-large": "MetadataTooLarge",
+        "wrong-size": "InvalidRequest",
+        "wrong-sum": "BadDigest",
     }
 )
 
