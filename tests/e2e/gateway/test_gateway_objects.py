@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,19 @@ def test_deleting_one_and_many(s3: Any, repo: str) -> None:
     quiet = {"Objects": [{"Key": "main/c"}], "Quiet": True}
     assert "Deleted" not in s3.delete_objects(Bucket=repo, Delete=quiet)
     assert keys_of(s3.list_objects_v2(Bucket=repo, Prefix="main/")) == []
+
+
+def test_a_delete_on_conditions_is_refused(s3: Any, repo: str, refusal: Refusal) -> None:
+    """An object goes by its key alone; who names the one to go by more than that must not lose another."""
+    key = {"Bucket": repo, "Key": "main/a"}
+    s3.put_object(**key, Body=b"newer")
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    for said in ({"IfMatch": '"older"'}, {"IfMatchSize": 1}, {"IfMatchLastModifiedTime": at}):
+        assert refusal(s3.delete_object, **key, **said)[1] == 501
+    for said in ({"ETag": '"older"'}, {"Size": 1}, {"LastModifiedTime": at}):
+        batch = {"Objects": [{"Key": "main/a", **said}]}
+        assert refusal(s3.delete_objects, Bucket=repo, Delete=batch) == ("NotImplemented", 501)
+    assert s3.get_object(**key)["Body"].read() == b"newer"
 
 
 def test_a_thousand_keys_are_deleted_and_not_one_more(s3: Any, repo: str, refusal: Refusal) -> None:

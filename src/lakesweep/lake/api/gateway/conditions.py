@@ -9,7 +9,12 @@ from email.utils import parsedate_to_datetime
 from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.values import ObjectStats
 
-__all__ = ["check_conditions", "check_put_conditions", "is_range_current"]
+__all__ = [
+    "check_conditions",
+    "check_put_conditions",
+    "is_range_current",
+    "refuse_delete_conditions",
+]
 
 
 def check_conditions(headers: Mapping[str, str], entry: ObjectStats, *, prefix: str = "") -> None:
@@ -43,6 +48,16 @@ def check_put_conditions(headers: Mapping[str, str]) -> bool:
     if if_none_match is not None and if_none_match.strip() != "*":
         raise S3Error("NotImplemented", "A write is conditional on If-None-Match: * alone.")
     return if_none_match is not None
+
+
+def refuse_delete_conditions(headers: Mapping[str, str]) -> None:
+    """Refuse a delete on conditions: nobody would look at them, and another object than the one that is meant would go."""
+    for name in headers:
+        if name.startswith(("if-", "x-amz-if-")):
+            raise S3Error(
+                "NotImplemented",
+                f"A delete with the header {name} is not implemented; nothing was deleted.",
+            )
 
 
 def is_range_current(headers: Mapping[str, str], entry: ObjectStats) -> bool:

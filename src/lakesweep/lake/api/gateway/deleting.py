@@ -15,6 +15,8 @@ from lakesweep.lake.api.gateway.xml import Document, Node
 __all__ = ["delete_objects"]
 
 _MOST_KEYS: Final = 1000
+# What says of a key which object is meant by it.
+_CONDITIONS: Final = ("VersionId", "ETag", "LastModifiedTime", "Size")
 
 
 def delete_objects(call: S3Call) -> GatewayResponse:
@@ -36,8 +38,12 @@ def _read_keys(document: Document) -> list[str]:
         )
     keys = []
     for item in objects:
-        if item.text("VersionId"):
-            raise S3Error("NotImplemented", "DeleteObjects by version id is not implemented.")
+        for condition in _CONDITIONS:
+            if item.text(condition):
+                raise S3Error(
+                    "NotImplemented",
+                    f"DeleteObjects by {condition} is not implemented; none was deleted.",
+                )
         key = item.text("Key")
         if key is None:
             raise S3Error("MalformedXML", "An object to delete has no key; none was deleted.")

@@ -19,6 +19,7 @@ from lakesweep.lake.api.gateway.conditions import (
     check_conditions,
     check_put_conditions,
     is_range_current,
+    refuse_delete_conditions,
 )
 from lakesweep.lake.api.gateway.request import GatewayRequest
 from lakesweep.lake.objects.byte_ranges import resolve_range
@@ -127,6 +128,7 @@ def head_object(call: S3Call) -> GatewayResponse:
 def delete_object(call: S3Call) -> GatewayResponse:
     """Stage the deletion; a key that is not there is deleted already."""
     name = call.object_name
+    refuse_delete_conditions(call.request.headers)
     call.lake.objects.delete(call.writable(), name.ref, name.path)
     return GatewayResponse(204)
 
