@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from lakesweep.errors import ObjectNotFoundError
+from lakesweep.errors import ObjectNotFoundError, StorageError
 from lakesweep.lake.context import partition_of
 from lakesweep.lake.errors import CondemnedError, GoneError, MissingError, NoChangesError
 from lakesweep.lake.hard_delete import reviewer as reviewing
@@ -598,6 +598,33 @@ def test_a_deleted_object_is_brought_back_at_a_new_address() -> None:
     assert repo.relative(stats.physical_address) != address
     repo.store.delete_many([address])
     assert repo.read("a") == b"x"
+
+
+def test_where_no_more_copies_can_be_kept_the_others_are_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a disk that is full of copies stays full: each delete makes the room that the next copy needs."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()
+    addresses = [repo.put(path, path.encode()) for path in "abc"]
+    repo.lake.objects.delete_many(repo.record, "main", ["a", "b", "c"])
+    room = iter(range(1))
+
+    def copy(store: ObjectStore, source: str, target: str) -> None:
+        if next(room, None) is None:
+            raise StorageError("No space left on device")
+        store.write(target, store.read(source))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStore, "copy", copy)
+        _review(repo)
+    there = [address for address in addresses if _is_there(repo, address)]
+    assert len(there) == 2
+    assert _condemned(repo) == set(there)
+    told = {row.dropped.address: row.outcome for row in repo.lake.delete_ledger.rows(repo.record)}
+    assert [address for address in addresses if told[address] == "failed"] == there
+    _review(repo)
+    assert {tomb.dropped.address for tomb in repo.lake.tombs.all(repo.record)} == set(addresses)
+    assert not any(_is_there(repo, address) for address in addresses)
 
 
 def test_nothing_is_brought_back_after_its_time() -> None:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from lakesweep.errors import LakesweepError
+from lakesweep.errors import LakesweepError, StorageError
 from lakesweep.lake.context import LakeContext, partition_of
 from lakesweep.lake.hard_delete.dropped_entries import DroppedEntries
 from lakesweep.lake.hard_delete.fence import Condemnation, Fence, FoundFence
@@ -38,6 +38,7 @@ from lakesweep.lake.kv.interface import Change, unique
 from lakesweep.lake.records import decode_record, encode_record, from_micros
 from lakesweep.lake.refs.repositories import Repositories
 from lakesweep.lake.values import Repository
+from lakesweep.storage import DeleteStatus
 
 logger = logging.getLogger(__name__)
 
@@ -328,13 +329,10 @@ class Reviewer:
     def _delete(
         self, repository: Repository, going: Mapping[str, Dropped], now: datetime
     ) -> list[LedgerRow]:
-        rows: list[LedgerRow] = []
         names = list(going)
+        rows: list[LedgerRow] = []
         if self._context.settings.undo_window:
-            buried = [self._tombs.bury(repository, going[name], now) for name in names]
-            tombs = unique(change for change in buried if change is not None)
-            if tombs:
-                self._change(tombs, is_durable=True)
+            names, rows = self._bury(repository, going, now)
         for outcome in self._context.store(repository).delete_many(names):
             dropped = going[outcome.key]
             rows.append(LedgerRow(dropped, now, outcome.status.value, outcome.detail))
@@ -343,6 +341,32 @@ class Reviewer:
             else:
                 self.counts.failed += 1
         return rows
+
+    def _bury(
+        self, repository: Repository, going: Mapping[str, Dropped], now: datetime
+    ) -> tuple[list[str], list[LedgerRow]]:
+        """Keep copies of what goes, until one can't be made: the objects that may go now, and rows of those that stay.
+
+        On a full disk copies without a delete behind them would leave it full for ever, and each delete makes room.
+        """
+        tombs: list[Change] = []
+        names: list[str] = []
+        refusal = ""
+        for name, dropped in going.items():
+            try:
+                tomb = self._tombs.bury(repository, dropped, now)
+            except StorageError as failed:
+                refusal = f"no copy could be kept to bring it back: {failed.message}"
+                break
+            names.append(name)
+            if tomb is not None:
+                tombs.append(tomb)
+        if tombs:
+            self._change(unique(tombs), is_durable=True)
+        staying = list(going.values())[len(names) :]
+        self.counts.failed += len(staying)
+        outcome = DeleteStatus.FAILED.value
+        return names, [LedgerRow(dropped, now, outcome, refusal) for dropped in staying]
 
     def _count(self, dropped: Dropped) -> None:
         took = (self._context.now() - dropped.since).total_seconds()
