@@ -133,6 +133,7 @@ class LocalBackend:
     def put_new(self, objects: Sequence[tuple[str, bytes]]) -> None:
         """Writes several files whose names nobody else knows, and waits for the disk when all are written."""
         real_folders: dict[str, str] = {}
+        made: list[str] = []
         opened: list[int] = []
         changed: dict[str, None] = {}
         with os_errors_translated(f"writing {len(objects)} files below {self._root}"):
@@ -143,11 +144,16 @@ class LocalBackend:
                     if folder not in changed:
                         changed |= _make_folder(folder)
                     opened.append(os.open(path, _CREATE, 0o666))
+                    made.append(path)
                     _write_all(opened[-1], data)
                 if self._fsync:
                     for descriptor in opened:
                         os.fsync(descriptor)
                     _sync_folders(changed)
+            except BaseException:
+                for path in made:
+                    _remove_quietly(path)
+                raise
             finally:
                 for descriptor in opened:
                     os.close(descriptor)

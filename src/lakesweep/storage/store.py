@@ -236,7 +236,7 @@ class ObjectStore:
     def write_new(self, objects: Sequence[tuple[str, bytes]]) -> None:
         """Writes several (key, bytes) under keys that nobody else knows yet; all are durable when it returns.
 
-        After an error some of them may be there, whole or not.
+        After an error some of them may be there; local files are not, but where the process died.
         """
         for key, _ in objects:
             self._refuse_odd(key)

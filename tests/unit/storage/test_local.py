@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -198,3 +199,21 @@ def test_new_files_take_no_ones_place(store: ObjectStore, root: Path) -> None:
         store.write_new([("link/a", b"new")])
     assert store.read("data/a") == b"old"
     assert not (root.parent / "a").exists()
+
+
+def test_new_files_of_a_write_that_failed_are_gone(
+    store: ObjectStore, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full disk they would take the room that a delete's record needs, and nobody would ever name them."""
+    really_write = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if bytes(data) == b"345":
+            really_write(descriptor, b"3")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return really_write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(StorageError, match="No space left"):
+        store.write_new([("data/s/a", b"12"), ("data/s/b", b"345")])
+    assert [path for path in root.rglob("*") if path.is_file()] == []
