@@ -604,3 +604,16 @@ class TestMultipart:
 
 def _uid(repo: LakeRepo) -> str:
     return repo.record.instance_uid
+
+
+def test_a_stream_that_broke_off_is_under_way_no_more(repo: LakeRepo) -> None:
+    """A client that tries again and again would leave as many uploads, each counted as live for a day."""
+
+    def broken() -> Iterator[bytes]:
+        yield b"x" * (9 * 1024 * 1024)
+        raise ConnectionError("the client went away")
+
+    with pytest.raises(ConnectionError):
+        repo.lake.objects.upload(repo.record, "main", "a", broken())
+    assert list(repo.lake.pending.all(repo.record)) == []
+    assert repo.paths() == []

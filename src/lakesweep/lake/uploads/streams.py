@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
+from lakesweep.errors import LakesweepError
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.uploads.pending import FoundUpload, PendingUploads
@@ -64,7 +66,13 @@ class UploadStreams:
                 self._keep_alive(repository, tracked)
                 yield chunk
 
-        store.write_stream(address, measured())
+        try:
+            store.write_stream(address, measured())
+        except Exception:
+            # Nobody will stage it: were it tracked on, a client that tries again and again would leave many.
+            with suppress(LakesweepError):
+                pending.give_up(repository, tracked.found)
+            raise
         return StoredBytes(size, digest.hexdigest(), tracked.found)
 
     def _keep_alive(self, repository: Repository, tracked: _Tracked) -> None:
