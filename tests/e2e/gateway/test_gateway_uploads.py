@@ -174,6 +174,20 @@ def test_parts_may_be_copied(s3: Any, repo: str) -> None:
     assert s3.get_object(**key)["Body"].read() == PART + b"345"
 
 
+@pytest.mark.parametrize("asked", ["bytes=0-10", "bytes=10-10", "bytes=4-", "bytes=-4"])
+def test_a_part_of_bytes_that_are_not_there_is_refused(
+    s3: Any, repo: str, asked: str, refusal: Refusal
+) -> None:
+    """Whoever cuts an object into ranges by a size that it has no more gets no shorter object for it."""
+    s3.put_object(Bucket=repo, Key="main/source", Body=b"0123456789")
+    key = {"Bucket": repo, "Key": "main/joined"}
+    upload = s3.create_multipart_upload(**key)["UploadId"]
+    part = {"UploadId": upload, "PartNumber": 1, "CopySource": f"{repo}/main/source"}
+    code, status = refusal(s3.upload_part_copy, **key, **part, CopySourceRange=asked)
+    assert (code, status) in [("InvalidArgument", 400), ("InvalidRange", 416)]
+    assert "Parts" not in s3.list_parts(**key, UploadId=upload)
+
+
 def send_raw(server: LakeServer, path: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
     """A PUT with headers of our own, signed by botocore over exactly those."""
     request = AWSRequest(method="PUT", url=f"{server.url}{path}", headers=headers, data=b"")

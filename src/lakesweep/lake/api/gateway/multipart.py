@@ -20,7 +20,7 @@ from lakesweep.lake.api.gateway.errors import S3Error
 from lakesweep.lake.api.gateway.object_sums import check_of_parts
 from lakesweep.lake.api.gateway.objects import read_range
 from lakesweep.lake.api.gateway.xml import Document, Node, format_time
-from lakesweep.lake.values import MultipartUpload, UploadedPart
+from lakesweep.lake.values import ByteRange, MultipartUpload, UploadedPart
 
 __all__ = [
     "abort_multipart_upload",
@@ -73,18 +73,18 @@ def upload_part_copy(call: S3Call) -> GatewayResponse:
     upload, part_number = _find_upload(call), _read_part_number(call)
     source = read_copy_source(call)
     check_source(call, source)
-    wanted = request.headers.get("x-amz-copy-source-range")
-    asked = read_range(wanted)
-    if wanted and asked is None:
-        raise S3Error(
-            "InvalidArgument",
-            "The x-amz-copy-source-range value must be of the form bytes=first-last.",
-        )
+    asked = _read_source_range(request.headers.get("x-amz-copy-source-range"))
     content = call.lake.objects.open(
         call.lake.repositories.get(source.repository_id), source.ref, source.path, asked
     )
     # Of the entry whose bytes these are: parts of two contents would make an object that nobody wrote.
     check_entry(call, content.stats)
+    if asked is not None and asked.last != content.start + content.length - 1:
+        # The source is shorter than the client thinks, and its object would lack those bytes.
+        raise S3Error(
+            "InvalidArgument",
+            f"Range specified is not valid for source object of size: {content.stats.size_bytes}",
+        )
     part = call.lake.multipart.upload_part(
         call.repository(),
         upload.upload_id,
@@ -184,6 +184,16 @@ def _find_upload(call: S3Call) -> MultipartUpload:
             UploadId=upload.upload_id,
         )
     return upload
+
+
+def _read_source_range(header: str | None) -> ByteRange | None:
+    asked = read_range(header)
+    if header and (asked is None or asked.last is None):
+        raise S3Error(
+            "InvalidArgument",
+            "The x-amz-copy-source-range value must be of the form bytes=first-last.",
+        )
+    return asked
 
 
 def _read_part_number(call: S3Call) -> int:
