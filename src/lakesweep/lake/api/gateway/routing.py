@@ -83,6 +83,9 @@ def find_handler(request: GatewayRequest) -> Handler:
 
 
 def _find_service_handler(request: GatewayRequest) -> Handler:
+    if request.key:
+        # Two slashes before a bucket: a list of buckets is not the object that is meant.
+        raise S3Error("NoSuchBucket", "The path names no bucket before its key.")
     if request.method == "GET":
         return buckets.list_buckets
     raise _not_implemented(request, "Service")

@@ -75,3 +75,10 @@ def test_what_is_not_implemented_is_refused_by_name(asked: GatewayRequest, opera
         find_handler(asked)
     assert caught.value.status == 501
     assert f"{operation} is not implemented" in caught.value.message
+
+
+def test_a_key_without_a_bucket_is_no_list_of_buckets() -> None:
+    """A client that puts a slash too many before the bucket would take the list for the object that it reads."""
+    with pytest.raises(S3Error) as caught:
+        find_handler(request("GET", "", "repo/main/a"))
+    assert caught.value.code == "NoSuchBucket"
