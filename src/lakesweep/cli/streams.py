@@ -8,6 +8,7 @@ from io import TextIOWrapper
 
 import typer
 
+from lakesweep.engine.stdout import stdout_in_use
 from lakesweep.errors import OutputError
 
 __all__ = ["prepare_streams", "write_result"]
@@ -40,7 +41,8 @@ def write_result(text: str, *, nl: bool = True) -> None:
         OutputError: it can't be written.
     """
     try:
-        typer.echo(text, nl=nl)
+        with stdout_in_use:
+            typer.echo(text, nl=nl)
     except OSError as error:
         raise OutputError(
             f"The result could not be written to stdout: {error.strerror}. What the command had done by then stays done. "

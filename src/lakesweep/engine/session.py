@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -22,6 +19,7 @@ from lakesweep.engine.session_settings import (
     prepare_environment,
     session_settings,
 )
+from lakesweep.engine.stdout import stdout_kept_clean
 from lakesweep.errors import ConfigError
 
 logger = logging.getLogger(__name__)
@@ -54,8 +52,7 @@ def build_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with _stdout_kept_clean():
-            session = _made(builder, jvm)
+        session = _made(builder, jvm)
         if archives:
             session.addArtifacts(*archives.split(","), archive=True)
     except PySparkImportError as error:
@@ -83,17 +80,19 @@ def _made(builder: SparkSession.Builder, jvm: AheadJvm | None) -> SparkSession:
         is_there = False
         try:
             with jvm.offered() as is_there:
-                return builder.getOrCreate()
+                if is_there:  # it prints on stderr already, and stdout is free for results
+                    return builder.getOrCreate()
         except Exception as error:
             if not is_there or has_gateway():
                 raise  # pyspark had a JVM, or has tried to start one: another would do no better
             logger.debug("pyspark did not take the JVM that was started ahead: %s", error)
-    return builder.getOrCreate()
+    with stdout_kept_clean():
+        return builder.getOrCreate()
 
 
 def submitted_session() -> SparkSession:
     """The session that `spark-submit` prepared for a job file."""
-    with _stdout_kept_clean():
+    with stdout_kept_clean():
         session = SparkSession.builder.appName("lakesweep").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
@@ -119,20 +118,3 @@ def refuse_unreachable(remote: str) -> None:
             f"No Spark Connect server answers at {place.hostname}:{port} ({error}). Nothing was touched. Check --remote.",
             kind="no-spark",
         ) from error
-
-
-@contextmanager
-def _stdout_kept_clean() -> Iterator[None]:
-    """Send what a JVM started in the block writes to stdout to our stderr: stdout is for results alone."""
-    sys.stdout.flush()
-    try:
-        ours = os.dup(1)
-    except OSError:
-        yield  # there is no stdout to keep clean
-        return
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(ours, 1)
-        os.close(ours)
