@@ -68,6 +68,7 @@ _SWEPT: _Words = (
     ("kept_undecided", "could not be looked up, and were kept"),
     ("failed", "could not be deleted"),
 )
+_KEPT_BY_SWEEP = "restored since, or their names or ages are not those of garbage"
 _COPIED: _Words = (
     ("copied", "and verified"),
     ("already_there", "the same, from an earlier try"),
@@ -148,7 +149,8 @@ def accounts(record: RunRecord) -> Iterator[Account]:
     if record.objects["garbage"]:
         yield _account(record, "garbage", "garbage", "why", GARBAGE_WORDS)
         if _was_swept(record):
-            left = "not reached yet"
+            is_over = record.status is RunStatus.SWEPT
+            left = _KEPT_BY_SWEEP if is_over else "not reached yet"
             yield _account(record, "swept", "garbage", "what became of it", _SWEPT, left)
 
 

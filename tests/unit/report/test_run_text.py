@@ -129,6 +129,14 @@ def test_a_sweep_that_stopped_says_what_it_did_not_reach(marked: RunRecord) -> N
     assert "└ kept                     3          0 B  not reached yet" in text
 
 
+def test_a_sweep_that_ended_reached_everything(marked: RunRecord) -> None:
+    """What a restore was to bring back between mark and sweep is kept, and no later sweep of the mark comes to it."""
+    swept = replace(marked, status=RunStatus.SWEPT)
+    text = run_text(swept.counted({"deleted": 90}, {"deleted": 1 << 30}))
+    assert "not reached yet" not in text
+    assert "└ kept                     3          0 B  restored since, or their names" in text
+
+
 def test_a_backup_shows_what_was_copied() -> None:
     """Nothing of marks and sweeps in it."""
     record = RunRecord(

@@ -155,7 +155,8 @@ class SweptRepository:
             )
         if kept.refused.objects:
             notes.append(
-                f"{kept.refused} of the mark were kept: their names or ages are not those of garbage"
+                f"{kept.refused} of the mark were kept: a restore was to bring them back, or their names or ages are "
+                "not those of garbage"
             )
         finality = {}
         if progress.deleted.objects:
