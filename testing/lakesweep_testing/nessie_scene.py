@@ -80,9 +80,9 @@ class NessieScene:
         self.tables.append(made)
         return made
 
-    def view(self, name: str) -> Snapshot:
+    def view(self, name: str, location: str | None = None) -> Snapshot:
         """A view, committed to main."""
-        made = IcebergView(self.write, self.uri(name)).replace()
+        made = IcebergView(self.write, location or self.uri(name)).replace()
         self.nessie.commit("main", puts={(name,): view(made.metadata_location, made.snapshot_id)})
         return made
 

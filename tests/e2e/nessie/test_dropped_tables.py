@@ -531,8 +531,27 @@ class TestSweepsAfterIt:
             lake.write(file, b"1,2")
         lake.collect()
         assert lake.below("gone") == raw
-        lake.collect()
+        assert not noted(lake.collect(), lake.uri("gone/data"))
         assert lake.below("gone") == raw
+
+    def test_a_dropped_view_where_another_catalog_has_a_table(self, lake: Lake) -> None:
+        """The view's metadata is the newest, and manifests beside it are of no view."""
+        foreign = IcebergTable(lake.write, lake.uri("gone"))
+        foreign.append("b.parquet")
+        lake.touch(foreign.metadata_files[0], LONG_AGO - GRACE)
+        lake.view("gone")
+        lake.nessie.commit("main", deletes=[("gone",)])
+        before = lake.below("gone")
+        assert noted(lake.collect(), lake.uri("gone/metadata"), "files lie there that no view has")
+        assert lake.below("gone") == before
+
+    def test_a_dropped_view_at_the_place_of_a_dropped_table(self, lake: Lake) -> None:
+        """The files beside its metadata were the table's, and both go."""
+        lake.dropped()
+        lake.view("view", lake.uri("gone"))
+        lake.nessie.commit("main", deletes=[("view",)])
+        lake.collect()
+        assert lake.below("gone") == set()
 
     def test_a_place_whose_folder_is_gone(self, lake: Lake) -> None:
         """Somebody removed the empty folders."""

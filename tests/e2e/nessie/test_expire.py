@@ -11,7 +11,7 @@ from lakesweep.collector.nessie.records import find_record
 from lakesweep.collector.record import RunStatus
 from lakesweep.domain.live_sets import LiveSetStatus, deferred_file
 from lakesweep.errors import CatalogError, ConfigError, PartlySweptError
-from lakesweep_testing.iceberg_tables import EQUALITY_DELETES
+from lakesweep_testing.iceberg_tables import EQUALITY_DELETES, IcebergTable
 from lakesweep_testing.nessie_scene import NessieScene
 
 
@@ -68,13 +68,45 @@ def test_a_view_keeps_its_metadata_and_loses_older_ones(scene: NessieScene) -> N
     Dremio puts a view at the path of its name, where raw files of the same name may lie.
     """
     made = scene.view("v")
-    raw = scene.uri("v/2024/orders.csv")
-    scene.write(raw, b"1,2")
+    raw = {scene.uri("v/2024/orders.csv"), scene.uri("v/metadata/2024/columns.csv")}
+    for file in raw:
+        scene.write(file, b"1,2")
     scene.write(scene.uri("v/metadata/00000-old.metadata.json"), b"{}")
 
     scene.expire(scene.mark())
 
-    assert scene.files() == {made.metadata_location, raw}
+    assert scene.files() == {made.metadata_location, *raw}
+
+
+@pytest.mark.parametrize("place", ["sales", "orders/sales"], ids=["alone", "below a table"])
+def test_a_table_of_another_catalog_at_the_place_of_a_view_stays(
+    scene: NessieScene, place: str
+) -> None:
+    """That a live view is there does not make the table known. Manifests tell the two apart."""
+    scene.table("orders").append("a.parquet")
+    foreign = IcebergTable(scene.write, scene.uri(place))
+    foreign.append("b.parquet")
+    foreign.append("c.parquet")
+    scene.view("sales", scene.uri(place))
+
+    record = scene.expire(scene.mark())
+
+    assert {*foreign.live_files(*foreign.snapshots), *foreign.metadata_files} <= scene.files()
+    assert any(f"{scene.uri(place)} (Iceberg" in note for note in record.notes)
+
+
+def test_a_table_at_the_place_of_a_view_loses_what_nobody_needs(scene: NessieScene) -> None:
+    """Both are live, so the folder is the table's as well."""
+    both = scene.table("both")
+    both.append("a.parquet")
+    head = both.append("b.parquet")
+    made = scene.view("v", scene.uri("both"))
+    orphan = f"{scene.uri('both')}/metadata/orphan-m0.avro"
+    scene.write(orphan, b"a manifest that was never committed")
+
+    scene.expire(scene.mark("1"))
+
+    assert scene.files() == {made.metadata_location, *both.live_files(head)}
 
 
 def test_inner_snapshots_go_unless_all_are_kept(scene: NessieScene) -> None:

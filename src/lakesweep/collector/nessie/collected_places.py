@@ -89,8 +89,10 @@ def find_collected_places(
     names = (name for files in (was, folders.live) for name in (*files.owners, *files.logged))
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
+    views = _places_of_views(places, dropped)
     in_use = {
         place: _why_in_use(place, by_place[place], known, old_until)
+        or _why_no_views(place in views, by_place[place])
         or _why_used_again(place, by_place[place], _dropped_at(place, dropped))
         for place in places
     }
@@ -283,6 +285,20 @@ def _why_in_use(place: Place, files: FolderSum, known: set[str], old_until: date
     if strange and not is_left_by_us:
         return f"its newest metadata file is not of this catalog, so another one may have the table: {strange[0]}"
     return ""
+
+
+def _why_no_views(is_views: bool, files: FolderSum) -> str:
+    """Why the place of a view is somebody else's, too: a view writes nothing but metadata files."""
+    is_alone = not is_views or files.files == files.metadata_files
+    return "" if is_alone else "files lie there that no view has"
+
+
+def _places_of_views(places: Sequence[Place], dropped: Sequence[DroppedTable]) -> set[Place]:
+    """Places that dropped views had, and no table that is collected."""
+    views = {t.content_id for t in dropped if t.content_type is ContentKind.ICEBERG_VIEW}
+    of_views = {place for place in places if place.owners <= views}
+    of_tables = [place.folder.location for place in places if place not in of_views]
+    return {p for p in of_views if not any(t.contains(p.folder.location) for t in of_tables)}
 
 
 def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | None:

@@ -14,7 +14,7 @@ from lakesweep.collector.ledger.deleting import Outcome
 from lakesweep.collector.nessie.collected import CollectedNames
 from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.places import TableStores, location_of, split_file
-from lakesweep.collector.nessie.protection import OLD_ONLY, FolderIndex
+from lakesweep.collector.nessie.protection import OLD_ONLY, VIEW_ONLY, FolderIndex
 from lakesweep.collector.parts import read_part
 from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
@@ -46,7 +46,7 @@ class FileDeletion:
     def why_not(self, name: str) -> str:
         """Only what lies in a base location, and in no folder of somebody else's, may go."""
         label = self.protection.label_of(name)
-        return "" if label == OLD_ONLY else label
+        return "" if label in (OLD_ONLY, VIEW_ONLY) else label
 
     def read(self, data: bytes, key: str) -> pa.Table:
         """The rows of a part of listed files."""

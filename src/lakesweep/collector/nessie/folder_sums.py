@@ -35,6 +35,7 @@ _SUM_SCHEMA = pa.schema(
         pa.field("untimed", pa.int64(), nullable=False),
         pa.field("oldest", _TIME),
         pa.field("newest", _TIME),
+        pa.field("metadata_files", pa.int64(), nullable=False),
         pa.field("newest_metadata_at", _TIME),
         pa.field("newest_metadata", pa.list_(pa.string()), nullable=False),
     ]
@@ -58,6 +59,7 @@ class FolderSum:
     untimed: int = 0  # files without a time
     oldest: datetime | None = None
     newest: datetime | None = None
+    metadata_files: int = 0
     newest_metadata_at: datetime | None = None
     newest_metadata: list[str] = field(default_factory=list)
 
@@ -70,6 +72,7 @@ class FolderSum:
             self.untimed + other.untimed,
             min(_times(self.oldest, other.oldest), default=None),
             max(_times(self.newest, other.newest), default=None),
+            self.metadata_files + other.metadata_files,
             metadata_at,
             sorted({name for one in latest for name in one.newest_metadata}),
         )
@@ -148,6 +151,7 @@ def _sum_of(files: pa.RecordBatch) -> FolderSum:
         modified.null_count,
         ages["min"],
         ages["max"],
+        metadata.num_rows,
         at,
         metadata.column("uri").filter(newest).to_pylist(),
     )

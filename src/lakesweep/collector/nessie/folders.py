@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from lakesweep.collector.judge.references import LIVE
-from lakesweep.collector.nessie.listing import ICEBERG, FoundTable
+from lakesweep.collector.nessie.listing import ICEBERG, MANIFESTS, FoundTable
 from lakesweep.collector.nessie.live_files import LiveFiles
 from lakesweep.collector.nessie.places import location_of, without_links
 from lakesweep.collector.nessie.problems import Problem
-from lakesweep.collector.nessie.protection import DROPPED_TABLE, OLD_ONLY, FolderIndex
+from lakesweep.collector.nessie.protection import DROPPED_TABLE, OLD_ONLY, VIEW_ONLY, FolderIndex
 from lakesweep.collector.nessie.references import NamedFiles
 from lakesweep.domain.file_names import fold, is_below
 from lakesweep.domain.live_sets import OtherContent
@@ -106,13 +106,24 @@ class TableFolders:
         return outermost(base.location for base in self.bases)
 
     def unknown_tables(self, tables_seen: Iterable[FoundTable]) -> list[FoundTable]:
-        """Of the table folders that were seen: those of other formats, and Iceberg ones that no live content knows."""
+        """Of the table folders that were seen: those of other formats, and Iceberg ones that no live content knows, or of
+        which it knows no more than a view."""
         # In a folder that writers are sent to, a table's metadata may be anybody's.
         written = {place.folder for place in self.places if place.is_written}
         bases = [base for base in self.bases if base not in written]
         known = {fold(uri) for base in bases for uri in (base.spelled, base.location.uri)}
         known |= _folded({*self.live.folders, *self.live.earlier})
-        return sorted(t for t in tables_seen if t.kind != ICEBERG or fold(t.folder) not in known)
+        of_views = self._folders_of_views()
+        return sorted(
+            t
+            for t in tables_seen
+            if not (t.kind == ICEBERG and fold(t.folder) in known)
+            and not (t.kind == MANIFESTS and fold(t.folder) not in of_views)
+        )
+
+    def _folders_of_views(self) -> set[str]:
+        """Folders, by their folded names, that views have and no table. Another catalog may have a table there."""
+        return _folded(self.live.view_folders) - _folded(self.live.table_folders)
 
     def protection(
         self,
@@ -124,6 +135,7 @@ class TableFolders:
 
         `others_now` and `live_now` are of contents that became live since the mark.
         """
+        of_views = {f"{folder}/metadata" for folder in self._folders_of_views()}
         bases = [uri for base in self.bases for uri in (base.spelled, base.location.uri)]
         unknown = self.unknown_tables(tables_seen)
         folded_bases = {fold(uri) for uri in bases}
@@ -138,13 +150,13 @@ class TableFolders:
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
                 *((uri, GIVEN_UP) for uri in given_up),
                 *((uri, DROPPED_TABLE) for uri in dropped),
-                *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind == ICEBERG),
+                *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind in (ICEBERG, MANIFESTS)),
                 *(
                     (uri, DROPPED_TABLE if _overlap(place.folded, new) else OLD_ONLY)
                     for place in self.places
                     for uri in place.uris
                 ),
-                *((uri, "") for uri in bases),
+                *((uri, VIEW_ONLY if fold(uri) in of_views else "") for uri in bases),
             ],
             overruling=[
                 *(
@@ -156,8 +168,13 @@ class TableFolders:
                     (uri, OTHER_KIND)
                     for uri in real_places(other_folders([*self.others, *others_now]))
                 ),
+                *((f"{t.folder}/metadata", UNKNOWN_TABLE) for t in unknown if t.kind == MANIFESTS),
                 # Their logs may name any file below their folder, also one below an Iceberg table's.
-                *((t.folder, f"of a {t.kind} table") for t in unknown if t.kind != ICEBERG),
+                *(
+                    (t.folder, f"of a {t.kind} table")
+                    for t in unknown
+                    if t.kind not in (ICEBERG, MANIFESTS)
+                ),
             ],
             elsewhere=OUTSIDE,
             old_until=self.old_until,

@@ -25,10 +25,11 @@ FILE_SCHEMA = pa.schema(
 )
 
 # By which files a table's folder is known: `<table>/metadata/<anything>.metadata.json`, also compressed or beside the
-# data, for Iceberg; a folder of its own name for the others.
-ICEBERG, DELTA, HUDI = "Iceberg", "Delta", "Hudi"
+# data, for Iceberg; a folder of its own name for the others. Manifests tell a table from a view.
+ICEBERG, MANIFESTS, DELTA, HUDI = "Iceberg", "Iceberg, with manifests", "Delta", "Hudi"
 _FILES_OF_TABLES = {
     ICEBERG: (".metadata.json", r"^(?P<table>.*?)(?:/metadata)?/[^/]*\.metadata\.json(?:\.gz)?$"),
+    MANIFESTS: (".avro", r"^(?P<table>.*)/metadata/[^/]*\.avro$"),
     DELTA: ("/_delta_log/", r"^(?P<table>.*?)/_delta_log/"),
     HUDI: ("/.hoodie/", r"^(?P<table>.*?)/\.hoodie/"),
 }

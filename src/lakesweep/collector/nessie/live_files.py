@@ -38,6 +38,7 @@ class LiveFiles:
     """All files that some contents need, but for data files: executors read those out of the manifests."""
 
     owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
+    views: set[str] = field(default_factory=set)  # metadata files of views
     bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
     # Folders in which these tables kept metadata before, or that their properties send writers to → metadata files.
     earlier: dict[str, set[str]] = field(default_factory=dict)
@@ -61,6 +62,19 @@ class LiveFiles:
     def folders(self) -> set[str]:
         """Where tables with these metadata files could keep their files."""
         return {table_folder(source) for source in self.owners}
+
+    @property
+    def view_folders(self) -> set[str]:
+        """Locations of views, and where their metadata lies."""
+        bases = (base for base, sources in self.bases.items() if not sources.isdisjoint(self.views))
+        return {table_folder(f"{base}/") for base in bases} | set(map(table_folder, self.views))
+
+    @property
+    def table_folders(self) -> set[str]:
+        """Where tables keep their metadata or kept it, and their locations."""
+        tables = self.owners.keys() - self.views
+        bases = {base for base, sources in self.bases.items() if not sources <= self.views}
+        return {*map(table_folder, tables), *self.earlier, *bases}
 
     @property
     def names(self) -> set[str]:
@@ -185,6 +199,8 @@ def _items(
         live.owners.setdefault(location, set()).add(content_id)
         kinds[location] = kind
         snapshots.setdefault(location, set()).add(snapshot_id)
+        if kind is ContentKind.ICEBERG_VIEW:
+            live.views.add(location)
     return [
         MetadataItem(
             *(location, kinds[location], tuple(sorted(snapshots[location]))),

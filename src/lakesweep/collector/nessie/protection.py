@@ -10,6 +10,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesweep.collector.nessie.listing import is_metadata_file
 from lakesweep.domain.file_names import fold
 from lakesweep.errors import FormatError
 
@@ -20,6 +21,8 @@ DROPPED_TABLE = "of a dropped table"
 # Said of a folder in which files may go that are old enough, and of the others there.
 OLD_ONLY = "old files only"
 TOO_NEW = "written within the grace of dropped tables"
+# Said of a folder in which only metadata files may go, and of the others there.
+VIEW_ONLY = "beside the metadata of a view, which has no other files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +66,17 @@ class FolderIndex:
         return self.elsewhere if nearest is None else nearest
 
     def labels_of(self, uris: pa.Array, modified: pa.Array) -> pa.Array:
-        """The labels of many files by their folders, and where OLD_ONLY is said by their times; empty where a file may go."""
+        """The labels of many files by their folders, and where OLD_ONLY or VIEW_ONLY is said by their times or names; empty
+        where a file may go."""
         label_of = lru_cache(maxsize=None)(self.label_of)
         folders = pc.replace_substring_regex(uris, r"/[^/]*$", "")
         encoded = folders.dictionary_encode()
         labels = pa.array(
             [label_of(folder) for folder in encoded.dictionary.to_pylist()], pa.string()
         )
-        return self._by_age(labels.take(encoded.indices), modified)
+        labels = labels.take(encoded.indices)
+        is_views = pc.and_(pc.equal(labels, VIEW_ONLY), is_metadata_file(uris))
+        return self._by_age(pc.if_else(is_views, "", labels), modified)
 
     def _by_age(self, labels: pa.Array, modified: pa.Array) -> pa.Array:
         by_age = pc.equal(labels, OLD_ONLY)

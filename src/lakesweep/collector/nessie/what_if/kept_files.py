@@ -51,6 +51,7 @@ class KeptFiles:
 
     sources: dict[str, int] = field(default_factory=dict)  # metadata files
     owners: dict[str, set[str]] = field(default_factory=dict)  # metadata file → content ids
+    views: set[str] = field(default_factory=set)  # metadata files of views
     bases: dict[str, set[str]] = field(default_factory=dict)  # base location → metadata files
     earlier: dict[str, set[str]] = field(default_factory=dict)  # folder → metadata files
     lists: dict[str, int] = field(default_factory=dict)
@@ -81,7 +82,12 @@ class KeptFiles:
             return {folder: s & own for folder, s in folders.items() if s & own}
 
         owners = {source: self.owners[source] for source in sorted(own)}
-        return LiveFiles(owners=owners, bases=of_own(self.bases), earlier=of_own(self.earlier))
+        return LiveFiles(
+            owners=owners,
+            views=self.views & own,
+            bases=of_own(self.bases),
+            earlier=of_own(self.earlier),
+        )
 
 
 def read_kept_files(
@@ -101,6 +107,8 @@ def read_kept_files(
     for state, bits in states.items():
         location = state.metadata_location
         kinds[location] = state.content_type
+        if state.content_type is ContentKind.ICEBERG_VIEW:
+            found.views.add(location)
         found.owners.setdefault(location, set()).add(state.content_id)
         _add(found.sources, location, bits)
         _add(wanted.setdefault(location, {}), state.snapshot_id, bits)
