@@ -16,8 +16,12 @@ _NAMESPACE = "NAMESPACE"
 _SNAPSHOT_FIELD = {ContentKind.ICEBERG_TABLE: "snapshotId", ContentKind.ICEBERG_VIEW: "versionId"}
 
 _WHOLE_LOCATION = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
-# Locations inside longer text, such as a checkpoint that is kept as JSON.
-_LOCATION_WITHIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[^\s\"'<>]+")
+# Locations inside longer text, such as a checkpoint that is kept as JSON, also where text goes on behind a sign that a
+# location may have, as in lists and statements. One too many, or too short, can only protect more.
+_LOCATION_WITHIN = (
+    re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[^\s\"'<>]+"),
+    re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[^\s\"'<>,;|`\\)\]}]+"),
+)
 
 
 def read_content(operation: str, key: KeyWire, wire: ContentWire) -> CatalogContent | None:
@@ -60,10 +64,10 @@ def _locations(value: object) -> Iterator[str]:
     if isinstance(value, str):
         if _WHOLE_LOCATION.match(value):
             yield value
-        else:
-            yield from _LOCATION_WITHIN.findall(value)
+        for within in _LOCATION_WITHIN:
+            yield from within.findall(value)
     elif isinstance(value, dict):
-        for inner in value.values():
+        for inner in (*value, *value.values()):
             yield from _locations(inner)
     elif isinstance(value, list):
         for inner in value:

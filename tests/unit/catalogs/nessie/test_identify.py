@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from datetime import UTC, datetime, timedelta
 
@@ -180,6 +181,26 @@ def test_other_kinds_are_named_with_every_location_they_hold():
     assert set(found["DELTA_LAKE_TABLE"].locations) == {
         *("s3://lake/d/1", "s3://lake/d/2", "s3://lake/cp"),
     }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"files": {"s3://lake/v.lance": 1}},
+        {"paths": "s3://lake/first,s3://lake/v.lance;s3://lake/last"},
+        {"paths": "[file:/lake/first, s3://lake/v.lance]"},
+        {"sql": "SELECT * FROM lance.`s3://lake/v.lance`"},
+        {"sql": "SELECT * FROM read(s3://lake/v.lance)"},
+        {"state": json.dumps({"inner": json.dumps({"path": "s3://lake/v.lance"})})},
+    ],
+    ids=["key", "list", "brackets", "backticks", "parentheses", "JSON in JSON"],
+)
+def test_locations_of_other_kinds_are_found_wherever_they_stand(fields):
+    """What is found too much can only protect more."""
+    nessie = FakeNessie()
+    nessie.commit("main", {("v",): {"type": "LANCE_TABLE", **fields}})
+    (found,) = run(nessie).others
+    assert "s3://lake/v.lance" in found.locations
 
 
 def test_one_id_under_two_keys_is_not_lost():
