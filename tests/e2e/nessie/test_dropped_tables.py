@@ -96,6 +96,33 @@ class TestWhen:
         assert lake.below("gone") == before
         assert noted(record, "1 tables were dropped", "gone")
 
+    def test_what_it_wrote_below_a_live_table_stays_too(self, lake: Lake) -> None:
+        """By a write path of its own; its location is elsewhere."""
+        gone = lake.table("gone")
+        gone.iceberg.properties["write.data.path"] = lake.uri("orders/of-gone")
+        state = gone.append(lake.uri("orders/of-gone/b.parquet"))
+        gone.drop()
+        lake.orders.append("b.parquet")
+
+        lake.expire(lake.mark("1"), ask_nessie=True)
+
+        assert gone.live_files(state) <= lake.files()
+
+    def test_what_it_left_below_a_live_table_stays_too(self, lake: Lake) -> None:
+        """It had its first location there, whose metadata is collected by now."""
+        gone = lake.table("gone", lake.uri("orders/first"))
+        gone.append("b.parquet")
+        gone.iceberg.location = lake.uri("second")
+        state = gone.append("c.parquet")
+        lake.orders.append("b.parquet")
+        lake.expire(lake.mark("1"), ask_nessie=True)
+        gone.drop()
+        lake.orders.append("c.parquet")
+
+        lake.expire(lake.mark("1"), ask_nessie=True)
+
+        assert gone.live_files(state) <= lake.files()
+
     def test_all_of_it_goes_after_its_grace(self, lake: Lake) -> None:
         """Metadata, manifests, data, and what was never committed; the live table keeps what it needs."""
         gone = lake.dropped()

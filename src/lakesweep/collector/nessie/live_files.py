@@ -115,9 +115,13 @@ class LiveFiles:
             for what, files in sorted(self.notices.items())
         ]
 
-    def forget_bases(self, is_of_interest: Callable[[str], bool]) -> None:
-        """Drop the manifest lists and manifests that only base locations of no interest need."""
-        out = {s for base, own in self.bases.items() if not is_of_interest(base) for s in own}
+    def forget_uninteresting(self, is_of_interest: Callable[[str], bool]) -> None:
+        """Drop the manifest lists and manifests of tables that have, or had, no files in a folder of interest."""
+        of_tables = (self.bases, self.earlier, self.write_paths)
+        kept = {
+            s for f in of_tables for folder, own in f.items() if is_of_interest(folder) for s in own
+        }
+        out = self.owners.keys() - kept
         self.lists = {path: own - out for path, own in self.lists.items() if own - out}
         self.embedded = {path: own - out for path, own in self.embedded.items() if own - out}
         self.manifests = dict.fromkeys(self.embedded, Promised())
@@ -133,7 +137,7 @@ def read_live_files(
 ) -> LiveFiles:
     """Read metadata files and manifest lists. What can't be read is a problem of the result, not an error yet.
 
-    `is_of_interest` is asked of every base location before the manifest lists are read. `name_logs` finds all
+    `is_of_interest` is asked of every base location, earlier folder and write path before the manifest lists are read. `name_logs` finds all
     earlier metadata files that each metadata file lists.
     """
     live = LiveFiles()
@@ -143,7 +147,7 @@ def read_live_files(
         step.items = len(items)
         step.said = f"{len(items)} metadata files, {len(live.bases)} base locations"
     if is_of_interest is not None:
-        live.forget_bases(is_of_interest)
+        live.forget_uninteresting(is_of_interest)
     with table_reader.phases.phase("manifest lists") as step:
         lists = [(path, live.totals.get(path)) for path in sorted(live.lists)]
         for row in table_reader.read(lists, read_manifest_lists, NAMED_SCHEMA):

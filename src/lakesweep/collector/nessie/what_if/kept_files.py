@@ -99,7 +99,7 @@ def read_kept_files(
 ) -> KeptFiles:
     """Read the metadata and the manifest lists of these contents.
 
-    `interest` tells of a base location which cut-offs ask for the files of its snapshots.
+    `interest` tells of a base location, an earlier folder or a write path which cut-offs ask for the files of its snapshots.
     """
     found = KeptFiles()
     wanted: dict[str, dict[int, int]] = {}
@@ -155,6 +155,7 @@ def _take_metadata(
     for row in rows:
         if row["kind"] == named.BASE:
             found.bases.setdefault(row["value"], set()).add(row["source"])
+        if row["kind"] in (named.BASE, named.EARLIER, named.WRITE_PATH):
             _add(interesting, row["source"], interest(row["value"]))
     for row in rows:
         source, kind, value = row["source"], row["kind"], row["value"]
