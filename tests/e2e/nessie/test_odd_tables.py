@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -186,6 +187,24 @@ class TestTablesOfOthers:
         assert before - scene.files() == {orphan}
         assert record.objects["protected"] == 3
         assert any(f"{scene.uri('orders/theirs')} ({kind})" in note for note in record.notes)
+
+    @pytest.mark.parametrize("name", ["metadata/v1.metadata.json", "_delta_log/0.json"])
+    def test_a_table_in_a_folder_that_may_mean_another_place(
+        self, scene: NessieScene, name: str
+    ) -> None:
+        """`%2e%2e` may stand for the folder above: its files stay, and the others go all the same."""
+        orders = scene.table("orders")
+        orders.append("a.parquet")
+        orphan = orders.iceberg.write_orphan("x.parquet")
+        theirs = scene.lake / "orders" / "%2e%2e" / name
+        theirs.parent.mkdir(parents=True)
+        theirs.write_bytes(b"theirs")
+        os.utime(theirs, (0, 0))
+        before = scene.files()
+
+        scene.expire(scene.mark())
+
+        assert before - scene.files() == {orphan}
 
     @pytest.mark.parametrize("log", ["_delta_log/0.json", ".hoodie/hoodie.properties"])
     def test_a_table_that_others_read_as_delta_or_hudi_keeps_all_its_files(

@@ -117,7 +117,9 @@ class TableFolders:
         return sorted(
             t
             for t in tables_seen
-            if not (t.kind == ICEBERG and fold(t.folder) in known)
+            # A name that may mean another place: no file below it is ever judged.
+            if _is_place(t.folder)
+            and not (t.kind == ICEBERG and fold(t.folder) in known)
             and not (t.kind == MANIFESTS and fold(t.folder) not in of_views)
         )
 
@@ -219,6 +221,14 @@ def named_files(label: str, others: Iterable[OtherContent]) -> NamedFiles | None
             continue  # no place that a listing could show
         named.add(uri)
     return NamedFiles(label, tuple(sorted(named)), LIVE) if named else None
+
+
+def _is_place(uri: str) -> bool:
+    try:
+        fold(uri)
+    except FormatError:
+        return False
+    return True
 
 
 def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
