@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -53,6 +53,9 @@ class Sweep:
     record: RunRecord
     request: SweepRequest
     lease: Lease
+
+    # Restorations have the store's time, and what is gone must be in order with them.
+    _store_time: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self._progress = SweepProgress(kept_outcomes=self.catalog.kept_outcomes)
@@ -105,7 +108,7 @@ class Sweep:
         while True:
             began, first_phase = clock(), len(self.resources.phases.done)
             # The store's clock before anything is read: what the look finds is true from then on.
-            read_at = self.lease.renew()
+            read_at = self._store_time = self.lease.renew()
             readings = self.catalog.clock_readings(read_at)
             guards.compare_clocks(read_at, readings, clock, margins)
             if not self.request.dry_run:
@@ -130,7 +133,7 @@ class Sweep:
             valid_for = margins.authority_after(took)
             self._note_begin()
             # Once more, now that the engine runs: the lease says where its tasks are, and outlives what they may do.
-            self.lease.renew(margins.lease_life_for(valid_for))
+            self._store_time = self.lease.renew(margins.lease_life_for(valid_for))
             tried = self._delete_round(parts, read_at + valid_for)
             self.catalog.lift_fence()
             off = tried[deleting.CLOCK_OFF].objects
@@ -201,7 +204,7 @@ class Sweep:
             parts, not_after, _ROWS_PER_CHUNK, clock_skew=resources.margins.clock_skew
         )
         rows = sum(part.rows for part in parts)
-        gone = self.catalog.gone_folder(resources.clock())
+        gone = self.catalog.gone_folder(self._store_time)
         # A folder of this round's own, so that what it began is counted without what earlier ones did.
         ledger = own_name(self.catalog.files.ledger, "round", "/")
         folders = LedgerFolders(ledger, gone)
@@ -269,7 +272,7 @@ class Sweep:
 
     def _record_missing(self, parts: Sequence[Part]) -> None:
         """What is gone from the store already needs no backup and no delete, and is recorded like a deletion."""
-        folder = self.catalog.gone_folder(self.resources.clock())
+        folder = self.catalog.gone_folder(self._store_time)
         for part in parts:
             self.resources.store.copy(part.key, folder + part.key.rsplit("/", 1)[-1])
             self._progress.add(deleting.ALREADY_GONE, Tally(part.rows, part.bytes), "")

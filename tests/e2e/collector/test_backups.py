@@ -14,7 +14,7 @@ from lakesweep.collector.lakefs.backup_restore import run_backup, run_restore
 from lakesweep.collector.lakefs.between_runs.history import load_run
 from lakesweep.collector.lakefs.collect import run_gc, run_resume, run_sweep
 from lakesweep.collector.lakefs.context import RunContext
-from lakesweep.collector.lakefs.request import Flow
+from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.parts import Part
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
@@ -25,7 +25,9 @@ from lakesweep.errors import ConfigError, PartlySweptError, StorageError
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.memory import MemoryContainer, _Stored, memory_container
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
-from lakesweep_testing.trouble import MeddlingBackend, as_a_real_server
+from lakesweep_testing.trouble import MeddlingBackend, as_a_real_server, with_resources
+
+COMMITTED = replace(AGED, what=What.COMMITTED)
 
 
 class Outside:
@@ -299,3 +301,19 @@ def test_restore_from_an_incomplete_backup_says_what_is_missing(
     with pytest.raises(StorageError, match=lost):
         run_restore(context, swept.mark_id, outside.target(context))
     assert scene.left() == set(scene.garbage) - {"orphan-0"}
+
+
+def test_restore_after_a_sweep_on_a_machine_that_is_ahead_is_the_later_of_both(
+    make_scene: Callable[..., Scene], outside: Outside
+) -> None:
+    """Deletions and restorations are in order of the store's clock, so what came back is seen by the marks to come."""
+    scene = make_scene()
+    context = scene.context()
+    marked = scene.mark(COMMITTED)
+    run_backup(context, marked.mark_id, outside.target(context))
+    ahead = with_resources(context, clock=lambda: scene.lake.clock() + timedelta(minutes=9))
+    run_sweep(ahead, marked.mark_id, SweepRequest())
+    scene.lake.clock.advance(timedelta(minutes=5))
+    run_restore(context, marked.mark_id, outside.target(context))
+    scene.lake.clock.advance(timedelta(days=2))
+    assert scene.marked(scene.mark(COMMITTED).mark_id) == scene.marked(marked.mark_id)
