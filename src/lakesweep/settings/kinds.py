@@ -56,7 +56,7 @@ def _id(raw: object) -> str:
     text = _text(raw)
     if re.fullmatch(r"[A-Za-z0-9_-]{1,200}", text):
         return text
-    raise ConfigError(f"{text!r} is not an id: letters, digits, '-' and '_' only.")
+    raise ConfigError(f"{text!r} is not an id: 1 to 200 letters, digits, '-' and '_'.")
 
 
 def _mark(raw: object) -> str:

@@ -75,6 +75,11 @@ _UNPARSED_PATH = "invalid path"
 _NO_CONTAINER_WORDS = "container does not exist"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_WHAT_TO_DO = {
+    errno.ENOSPC: "; nothing was written. Make room there, and run again",
+    errno.EDQUOT: "; nothing was written. Raise the quota or make room, and run again",
+    errno.EROFS: "; nothing was done. Mount that file system for writing, or name another folder",
+}
 _QUERY = re.compile(r"\?[^\s\"')]+")
 
 
@@ -199,10 +204,13 @@ def os_errors_translated(what: str) -> Iterator[None]:
             f"{what} failed: {error.strerror}; check the folder's rights."
         ) from error
     except (IsADirectoryError, NotADirectoryError) as error:
-        raise ObjectNotFoundError(f"{what} failed: {error.strerror}.") from error
+        raise ObjectNotFoundError(
+            f"{what} failed: {error.strerror}; check which folder it is meant to be in."
+        ) from error
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ObjectNotFoundError(
                 f"{what} failed: it is a symbolic link, which is not an object."
             ) from error
-        raise StorageError(f"{what} failed: {error.strerror or error}.") from error
+        advice = _WHAT_TO_DO.get(error.errno or 0, "")
+        raise StorageError(f"{what} failed: {error.strerror or error}{advice}.") from error

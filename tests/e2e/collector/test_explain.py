@@ -129,7 +129,8 @@ def test_paths_refs_and_uris_are_understood(scene: Scene) -> None:
     missing = one(scene, "retained")
     assert missing.said is Said.UNKNOWN
     assert "retained@REF" in missing.why
-    for wrong in ("lakefs://other/main/base", f"lakefs://{scene.name}/main"):
+    assert "no branch, tag or commit mian" in one(scene, "base@mian").why
+    for wrong in ("lakefs://other/main/base", f"lakefs://{scene.name}/main", ""):
         with pytest.raises(ConfigError, match="Nothing was touched"):
             scene.explain(wrong)
     with pytest.raises(ConfigError, match="Which object"):

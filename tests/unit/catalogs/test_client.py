@@ -185,6 +185,12 @@ def test_statuses_become_errors_in_our_words(fake, status, error):
     assert ACCESS_KEY_ID not in message
 
 
+def test_a_name_that_the_server_does_not_know_says_what_to_look_at(fake):
+    """It may be misspelt, or the server another one."""
+    with pytest.raises(CatalogNotFoundError, match=r"stopped trying\. Check the name, and whether"):
+        fake.client().repository("other")
+
+
 def test_wrong_credentials_are_denied(fake):
     """And they do not show in the client's repr either."""
     client = LakeFSClient(

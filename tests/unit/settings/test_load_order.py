@@ -235,3 +235,9 @@ def test_minio_needs_one_variable() -> None:
     settings = load(env={"AWS_ENDPOINT_URL": "http://127.0.0.1:9000"})
     assert settings.storage.s3_endpoint == "http://127.0.0.1:9000"
     assert source_of(settings, "storage.s3_endpoint") == "AWS variables"
+
+
+def test_an_id_that_is_too_long_is_told_so() -> None:
+    """It has nothing but letters."""
+    with pytest.raises(ConfigError, match="not an id: 1 to 200 letters"):
+        load({"mark_id": "a" * 201})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 import pytest
 from obstore.exceptions import AlreadyExistsError, GenericError
@@ -110,6 +111,24 @@ def test_operating_system_errors_are_ours(raised: OSError, expected: type[Lakesw
     with pytest.raises(expected) as caught, os_errors_translated("writing x"):
         raise raised
     assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "nothing was written. Make room there"),
+        (errno.EDQUOT, "nothing was written. Raise the quota"),
+        (errno.EROFS, "nothing was done. Mount that file system"),
+        (errno.ENOTDIR, "check which folder it is meant to be in"),
+    ],
+)
+def test_a_disk_that_takes_nothing_says_what_to_do(number: int, said: str) -> None:
+    """It is the user's to mend, so the words of the system are not enough."""
+    with (
+        pytest.raises(StorageError, match=f"writing x failed: .*; {said}"),
+        os_errors_translated("writing x"),
+    ):
+        raise OSError(number, os.strerror(number))
 
 
 def test_signatures_are_scrubbed() -> None:

@@ -197,7 +197,9 @@ class Transport:
                 f"{said} It was not done. {_what_to_allow(said, right)}{advice}"
             )
         if status == 404:
-            raise CatalogNotFoundError(said)
+            raise CatalogNotFoundError(
+                f"{said} lakesweep stopped trying. Check the name, and whether this is the server that has it.{advice}"
+            )
         # The status is the kind, for callers that know what it means to them.
         raise CatalogError(f"{said} lakesweep stopped trying.{advice}", kind=f"http-{status}")
 

@@ -42,6 +42,12 @@ class AddressResolver:
         Raises:
             ConfigError: it names another repository, or nothing.
         """
+        if not text:
+            raise ConfigError(
+                "Which object? An empty name was given. Name addresses, PATH[@REF] or lakefs://repo/ref/path. "
+                "Nothing was touched.",
+                kind="no-object",
+            )
         if text.startswith("lakefs://"):
             repository, _, rest = text.removeprefix("lakefs://").partition("/")
             ref, _, path = rest.partition("/")
@@ -87,7 +93,13 @@ class AddressResolver:
             return found
         if self._is_in_store(text):
             return AskedObject(text, text)
-        hint = f"it is not an address, and {default} has no such path. Name the branch, tag or commit: {text}@REF"
+        if path and ref:
+            hint = (
+                f"it is not an address, {default} has no such path, and {self._name} has no branch, tag or commit "
+                f"{ref}"
+            )
+        else:
+            hint = f"it is not an address, and {default} has no such path. Name the branch, tag or commit: {text}@REF"
         return AskedObject(text, not_found=hint)
 
     def _has_ref(self, ref: str) -> bool:
