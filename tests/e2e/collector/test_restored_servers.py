@@ -64,6 +64,18 @@ def test_what_was_committed_after_the_backup_is_not_collected(make_scene: MakeSc
     assert later not in scene.present_keys()
 
 
+def test_first_run_after_newer_refs_were_given_up_lists_everything(make_scene: MakeScene) -> None:
+    """What an earlier run knew of its server's refs says nothing of these: its live objects are garbage now."""
+    scene = make_scene()
+    restore = back_up(scene)
+    later = commit_later(scene)
+    scene.gc()
+    restore()
+    scene.store.delete_many([KNOWN_HEADS])
+    scene.gc()
+    assert later not in scene.present_keys()
+
+
 def test_branches_that_went_or_moved_are_no_older_refs(make_scene: MakeScene) -> None:
     """The server keeps the commit of a branch that was deleted, and of one that was reset."""
     scene = make_scene()

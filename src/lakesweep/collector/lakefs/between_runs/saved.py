@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakesweep.collector.judge.references import GONE, RESTORED
+from lakesweep.collector.lakefs.between_runs.known_heads import KNOWN_HEADS
 from lakesweep.collector.lakefs.candidates import read_saved
 from lakesweep.collector.lakefs.paths import EVENTS, OWN, RANGE_CACHE, RunFolder
 from lakesweep.collector.lakefs.references import EventFile
@@ -64,6 +65,9 @@ def load_saved_run(store: ObjectStore, repository: str) -> SavedRun | NotUsable:
         return NotUsable(f"every {CLEAN_EVERY}th run lists everything")
     if not saved.last_slice:
         return NotUsable("objects could still be added to every folder that the earlier run listed")
+    if store.find(KNOWN_HEADS) is None:
+        # Whoever removed it has given up commits (a restored server), and the run knows their objects as live.
+        return NotUsable("the note of where branches were at the earlier run is gone")
     missing = [key for key, info in store.stat_many(list(saved.files)) if info is None]
     if missing:
         return NotUsable(
