@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from lakesweep.domain.durations import format_duration, format_time
 from lakesweep.errors import ConfigError, UnsafeToSweepError
@@ -16,6 +16,9 @@ __all__ = [
     "decide_cutoff",
     "is_old_enough",
 ]
+
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,14 @@ class Cutoff:
     reference_time: datetime
     min_age: timedelta
     is_lowered: bool = False  # below what is safe by the full margins, because the user said so
+
+    def __post_init__(self) -> None:
+        if self.min_age > self.reference_time - _BEGINNING:
+            raise ConfigError(
+                f"A minimum age of {format_duration(self.min_age)} reaches back to before the calendar begins. Nothing was "
+                "touched. Give a shorter one.",
+                kind="bad-min-age",
+            )
 
     @property
     def at(self) -> datetime:

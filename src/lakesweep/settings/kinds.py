@@ -106,9 +106,8 @@ def _duration(raw: object) -> timedelta:
 def _seconds(raw: object) -> timedelta:
     """Durations of the `…_seconds` Spark properties; elsewhere with a unit."""
     text = str(raw).strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
-        return timedelta(seconds=float(text))
-    return parse_duration(text)
+    is_number = re.fullmatch(r"\d+(\.\d+)?", text)
+    return parse_duration(f"{text}s" if is_number else text)
 
 
 def _time(raw: object) -> datetime:

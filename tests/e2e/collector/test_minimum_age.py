@@ -141,3 +141,13 @@ def test_one_command_asks_for_the_flag_once(scene: Scene) -> None:
     scene.lake.clock.advance(timedelta(seconds=30))
     assert scene.gc(AT_ONCE).status is RunStatus.SWEPT
     assert scene.live["young"] not in scene.present_keys()
+
+
+def test_an_age_beyond_the_calendar_is_refused_in_words(scene: Scene) -> None:
+    """A number that stands for "never" is no bug of ours, in a mark or in a sweep."""
+    never = timedelta(days=10_000_000)
+    with pytest.raises(ConfigError, match="before the calendar begins"):
+        scene.mark(replace(AGED, min_age=never))
+    with pytest.raises(ConfigError, match="minimum age of 10000000d"):
+        scene.sweep(scene.mark().mark_id, SweepRequest(min_age=never))
+    assert scene.left() == set(scene.garbage)

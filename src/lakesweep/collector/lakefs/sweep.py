@@ -194,7 +194,7 @@ def refuse_without_copies(record: RunRecord, request: SweepRequest) -> None:
 
 def _refuse_younger_mark(plan: Plan, request: SweepRequest, store_time: datetime) -> None:
     """Refuse a mark that may name objects younger than the sweep may delete."""
-    if request.min_age is not None and plan.cutoff > store_time - request.min_age:
+    if request.min_age is not None and store_time - plan.cutoff < request.min_age:
         raise ConfigError(
             f"The mark {plan.mark_id} may name what was written until {format_time(plan.cutoff)}, and that is younger than "
             f"the minimum age of {format_duration(request.min_age)} (--min-age). Nothing was deleted. Mark again.",
