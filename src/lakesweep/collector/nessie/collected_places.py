@@ -10,12 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from lakesweep.catalogs.nessie.live_sets.store import LiveSetStore
 from lakesweep.collector.nessie.collected import find_collected
 from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.folders import (
     Place,
     TableFolders,
     base_folder,
+    folded_places,
     other_folders,
     real_places,
 )
@@ -65,6 +67,7 @@ def find_collected_places(
     folders: TableFolders,
     dropped: Sequence[DroppedTable],
     old_until: datetime,
+    live_sets: LiveSetStore,
 ) -> CollectedPlaces:
     """Decide about every place, by what the whole catalog claims and by what lies there.
 
@@ -74,6 +77,7 @@ def find_collected_places(
         folders: what is live, its base locations, and what is nobody's to collect.
         dropped: all dropped tables, those that are not collected too.
         old_until: when the grace of dropped tables began.
+        live_sets: tell which base locations earlier runs found.
     """
     was = read_live_files(
         table_reader,
@@ -90,9 +94,11 @@ def find_collected_places(
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
     views = _places_of_views(places, dropped)
+    unknown = _unknown_places([p for p in places if p.is_guessed and by_place[p].files], live_sets)
     in_use = {
         place: _why_in_use(place, by_place[place], known, old_until)
         or _why_no_views(place in views, by_place[place])
+        or ("nobody knows whether it was its table's" if place in unknown else "")
         or _why_used_again(place, by_place[place], _dropped_at(place, dropped))
         for place in places
     }
@@ -148,7 +154,7 @@ class _Deciding:
     def _add_unreadable(self, record: Target) -> None:
         """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where.
 
-        It had a data and a metadata folder there, a view only the latter. What else lies beside need not be its own.
+        It had a metadata folder there, and a table mostly one for data: a property may have sent the metadata elsewhere. What else lies beside need not be its own.
         """
         missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
@@ -166,7 +172,11 @@ class _Deciding:
                     self._keep(folder, base, owners)
                 elif not self._live_bases.at(Place(base, DROPPED, frozenset(owners))):
                     for inner in ("data", "metadata") if has_data else ("metadata",):
-                        self._add(f"{folder}/{inner}", DROPPED, owners, metadata_until=until)
+                        self._add(
+                            *(f"{folder}/{inner}", DROPPED, owners),
+                            metadata_until=until,
+                            is_guessed=inner == "data",
+                        )
             else:
                 self.kept[problem.file] = (
                     f"it can't be read, so its table's place is not known: {problem.why}"
@@ -185,13 +195,16 @@ class _Deciding:
         *,
         is_written: bool = False,
         metadata_until: datetime | None = None,
+        is_guessed: bool = False,
     ) -> None:
         folder = base_folder(spelled, _WHOLE_STORE)
         if isinstance(folder, str):
             self._keep(spelled, folder, owners if what == DROPPED else ())
             return
         left_at = self._left_at(spelled) if what == LEFT else None
-        place = Place(folder, what, frozenset(owners), is_written, metadata_until, left_at)
+        place = Place(
+            *(folder, what, frozenset(owners), is_written, metadata_until, left_at, is_guessed)
+        )
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
         if self._live_bases.at(place) or (what != DROPPED and self._live_bases.around(place)):
             return
@@ -202,6 +215,7 @@ class _Deciding:
             is_written=known.is_written or is_written,
             metadata_until=known.metadata_until or metadata_until,
             left_at=known.left_at or left_at,
+            is_guessed=known.is_guessed and is_guessed,
         )
 
     def _left_at(self, folder: str) -> datetime | None:
@@ -291,6 +305,21 @@ def _why_no_views(is_views: bool, files: FolderSum) -> str:
     """Why the place of a view is somebody else's, too: a view writes nothing but metadata files."""
     is_alone = not is_views or files.files == files.metadata_files
     return "" if is_alone else "files lie there that no view has"
+
+
+def _unknown_places(guessed: Sequence[Place], live_sets: LiveSetStore) -> set[Place]:
+    """Guessed places that lie in no base location that an earlier run found for their table."""
+    if not guessed:
+        return set()
+    bases = {(o, place) for o, base in recorded_bases(live_sets) for place in folded_places([base])}
+    around = {p: folded_places([p.folder.spelled.rpartition("/")[0]]) for p in guessed}
+    return {p for p in guessed if bases.isdisjoint((o, a) for o in p.owners for a in around[p])}
+
+
+def recorded_bases(live_sets: LiveSetStore) -> Iterator[tuple[str, str]]:
+    """Pairs of content id and base location that runs on any live set found."""
+    for live_set in live_sets.all():
+        yield from live_sets.base_locations(live_set.id)
 
 
 def _places_of_views(places: Sequence[Place], dropped: Sequence[DroppedTable]) -> set[Place]:

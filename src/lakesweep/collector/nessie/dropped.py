@@ -95,7 +95,9 @@ def list_dropped(context: NessieContext, client: NessieClient, request: MarkRequ
     folders = TableFolders(bases, live, LiveFiles(), marked.others, ())
     with context.phases.phase("look at places") as step:
         old_until = marked.created - grace
-        found = find_collected_places(table_reader, record, folders, marked.dropped, old_until)
+        found = find_collected_places(
+            table_reader, record, folders, marked.dropped, old_until, context.live_sets
+        )
         locations = _locations_of(found)
         apart = {
             base for own in locations.values() for base in own if not folders.overlaps_a_base(base)

@@ -42,6 +42,9 @@ class Place:
     is_written: bool = False  # a live table may write there
     metadata_until: datetime | None = None  # when a table had it whose metadata we collected
     left_at: datetime | None = None  # about when a table wrote its last metadata there
+    is_guessed: bool = (
+        False  # it lies beside metadata that we collected, which does not make it the table's
+    )
 
     @property
     def uris(self) -> tuple[str, str]:
@@ -112,7 +115,7 @@ class TableFolders:
         written = {place.folder for place in self.places if place.is_written}
         bases = [base for base in self.bases if base not in written]
         known = {fold(uri) for base in bases for uri in (base.spelled, base.location.uri)}
-        known |= _folded({*self.live.folders, *self.live.earlier})
+        known |= folded_places({*self.live.folders, *self.live.earlier})
         of_views = self._folders_of_views()
         return sorted(
             t
@@ -125,7 +128,7 @@ class TableFolders:
 
     def _folders_of_views(self) -> set[str]:
         """Folders, by their folded names, that views have and no table. Another catalog may have a table there."""
-        return _folded(self.live.view_folders) - _folded(self.live.table_folders)
+        return folded_places(self.live.view_folders) - folded_places(self.live.table_folders)
 
     def protection(
         self,
@@ -145,8 +148,12 @@ class TableFolders:
         dropped = [uri for uri in real_places(tables) if fold(uri) not in folded_bases]
         given_up = list(real_places(self.given_up))
         # Folders of tables that the mark did not know there.
-        new = _folded({*live_now.bases, *live_now.folders}) if live_now and self.places else set()
-        new -= _folded(self.live.bases)
+        new = (
+            folded_places({*live_now.bases, *live_now.folders})
+            if live_now and self.places
+            else set()
+        )
+        new -= folded_places(self.live.bases)
         return FolderIndex.of(
             [
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
@@ -236,7 +243,8 @@ def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
     return any(is_below(a, b) or is_below(b, a) for a in some for b in others)
 
 
-def _folded(uris: Iterable[str]) -> set[str]:
+def folded_places(uris: Iterable[str]) -> set[str]:
+    """The folded names of all places that these URIs mean."""
     return {fold(uri) for uri in real_places(uris)}
 
 

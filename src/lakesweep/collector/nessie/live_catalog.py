@@ -8,7 +8,11 @@ from dataclasses import dataclass, replace
 from lakesweep.catalogs.nessie.live_sets.store import DistinctContent, LiveSetStore
 from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.collected import find_collected
-from lakesweep.collector.nessie.collected_places import CollectedPlaces, find_collected_places
+from lakesweep.collector.nessie.collected_places import (
+    CollectedPlaces,
+    find_collected_places,
+    recorded_bases,
+)
 from lakesweep.collector.nessie.folders import (
     BaseFolder,
     TableFolders,
@@ -169,7 +173,7 @@ def read_live_catalog(
     if facts is not None and facts.dropped_grace is not None:
         old_until = live_set.created - facts.dropped_grace
         collected = find_collected_places(
-            reader.table_reader, reader.collected, folders, kept, old_until
+            reader.table_reader, reader.collected, folders, kept, old_until, live_sets
         )
         kept = tuple(t for t in kept if t.content_id in collected.kept_tables)
         folders = replace(
@@ -224,8 +228,7 @@ def _locations_given_up(
         return ()
     known = [(content_id, table_folder(location)) for content_id, _, location, _ in states]
     known += live.base_locations()
-    for earlier in live_sets.all():
-        known += live_sets.base_locations(earlier.id)
+    known += recorded_bases(live_sets)
     for folders in (live.earlier, live.write_paths):
         for folder, sources in folders.items():
             known += [(owner, folder) for owner in live.owners_of(sources)]
