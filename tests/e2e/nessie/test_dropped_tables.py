@@ -400,6 +400,35 @@ class TestSecondLook:
         assert lake.below("gone") == before
         assert lake.below("orders") == lake.orders.live_files()
 
+    def test_undropped_between_mark_and_sweep_its_write_path_stays(self, lake: Lake) -> None:
+        """So it is with every place of the table."""
+        gone = lake.table("gone")
+        gone.iceberg.properties["write.data.path"] = lake.uri("elsewhere")
+        gone.append(lake.uri("elsewhere/old.parquet"))
+        gone.commit(gone.iceberg.overwrite(lake.uri("elsewhere/new.parquet")))
+        there = lake.nessie.heads()["main"]
+        gone.drop()
+        marked = lake.mark_dropped()
+        before = lake.below("elsewhere")
+        lake.nessie.create_branch("undrop", "main", there)
+
+        lake.expire(marked, ask_nessie=True)
+
+        assert lake.below("elsewhere") == before
+
+    def test_a_commit_between_mark_and_sweep_keeps_no_write_path(self, lake: Lake) -> None:
+        """A live table's own, which the mark knew."""
+        lake.orders.iceberg.properties["write.data.path"] = lake.uri("elsewhere")
+        lake.orders.append("b.parquet")
+        orphan = lake.uri("elsewhere/orphan.parquet")
+        lake.write(orphan, b"orphan")
+        marked = lake.mark_dropped()
+        lake.orders.append("c.parquet")
+
+        lake.expire(marked, ask_nessie=True)
+
+        assert orphan not in lake.files()
+
     def test_registered_again_between_mark_and_deferred_deletes(self, lake: Lake) -> None:
         """A new id with the old metadata file."""
         gone = lake.dropped()

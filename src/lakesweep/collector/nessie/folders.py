@@ -147,13 +147,7 @@ class TableFolders:
         tables = {*self.dropped.bases, *self.dropped.folders}
         dropped = [uri for uri in real_places(tables) if fold(uri) not in folded_bases]
         given_up = list(real_places(self.given_up))
-        # Folders of tables that the mark did not know there.
-        new = (
-            folded_places({*live_now.bases, *live_now.folders})
-            if live_now and self.places
-            else set()
-        )
-        new -= folded_places(self.live.bases)
+        new = self._new_folders(live_now) if live_now is not None and self.places else set()
         return FolderIndex.of(
             [
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
@@ -188,6 +182,13 @@ class TableFolders:
             elsewhere=OUTSIDE,
             old_until=self.old_until,
         )
+
+    def _new_folders(self, live_now: LiveFiles) -> set[str]:
+        """Folders, by their folded names, of tables that the mark did not know there."""
+        elsewhere = {*live_now.earlier, *live_now.write_paths} - self.live.earlier.keys()
+        new = folded_places({*live_now.bases, *live_now.folders})
+        new -= folded_places(self.live.bases)
+        return new | folded_places(elsewhere - self.live.write_paths.keys())
 
     def base_locations(self) -> Iterator[tuple[str, str]]:
         """Pairs of a content's id and a base location that is listed."""
