@@ -11,12 +11,14 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.lake.folders import make_folder
 from lakesweep.lake.hard_delete.ledger import LEDGER_PREFIX
 from lakesweep.lake.kv.interface import end_of_prefix
 from lakesweep.lake.server import REFS_FILE_NAME, open_lake
@@ -51,7 +53,7 @@ def back_up_lake(data_dir: Path, to: Path) -> LakeCopy:
 
     Raises:
         ConfigError: there is no lake, or the folder can't take a copy.
-        LakeBackupError: objects were deleted meanwhile, or the refs are damaged.
+        LakeBackupError: objects were deleted meanwhile, the refs are damaged, or a file can't be read or written.
     """
     data_dir, to = data_dir.absolute(), to.absolute()
     refs = data_dir / REFS_FILE_NAME
@@ -63,6 +65,13 @@ def back_up_lake(data_dir: Path, to: Path) -> LakeCopy:
     if to.is_relative_to(data_dir):
         raise ConfigError(f"{to} lies in the lake's own folder; nothing was copied.")
     _assert_empty(to, "nothing was copied")
+    undone = f"The copy in {to} is not complete and has no manifest; remove it, and try again with room and rights there."
+    with _file_errors_told(f"The lake in {data_dir} could not be copied", undone):
+        return _copy_lake(data_dir, to)
+
+
+def _copy_lake(data_dir: Path, to: Path) -> LakeCopy:
+    refs = data_dir / REFS_FILE_NAME
     before = set(_files_in(data_dir))
     _copy_refs(refs, to / REFS_FILE_NAME)
     copied = {
@@ -101,7 +110,7 @@ def restore_lake(source: Path, data_dir: Path) -> LakeCopy:
 
     Raises:
         ConfigError: the folder is not empty, or there is no copy.
-        LakeBackupError: the copy is not what its manifest says.
+        LakeBackupError: the copy is not what its manifest says, or a file can't be read or written.
     """
     source, data_dir = source.absolute(), data_dir.absolute()
     _assert_empty(data_dir, "nothing was restored")
@@ -116,6 +125,15 @@ def restore_lake(source: Path, data_dir: Path) -> LakeCopy:
             f"The copy in {source} has format {manifest['format']}, and this lakesweep reads format {_FORMAT}."
             " Nothing was restored."
         )
+    undone = (
+        f"The lake was not restored; remove {data_dir}, and try again with room and rights there."
+    )
+    with _file_errors_told(f"The copy in {source} could not be restored", undone):
+        _restore_files(manifest, source, data_dir)
+    return _summary(manifest)
+
+
+def _restore_files(manifest: Mapping[str, Any], source: Path, data_dir: Path) -> None:
     for name, expected in manifest["files"].items():
         if not os.path.abspath(data_dir / name).startswith(f"{data_dir}{os.sep}"):
             raise LakeBackupError(
@@ -125,7 +143,17 @@ def restore_lake(source: Path, data_dir: Path) -> LakeCopy:
     draft = data_dir / f".{REFS_FILE_NAME}"
     _restore_file(source / REFS_FILE_NAME, draft, manifest["refs"])
     draft.rename(data_dir / REFS_FILE_NAME)
-    return _summary(manifest)
+
+
+@contextmanager
+def _file_errors_told(failed: str, undone: str) -> Iterator[None]:
+    """A full disk or a missing right ends a copy as an error of ours that says what is left of it."""
+    try:
+        yield
+    except LakesweepError:
+        raise  # some of ours are OSErrors too
+    except (OSError, sqlite3.Error) as error:
+        raise LakeBackupError(f"{failed}: {error}. {undone}") from error
 
 
 def _files_in(data_dir: Path) -> Iterator[str]:
@@ -205,7 +233,7 @@ def _describe(path: Path) -> dict[str, object]:
 
 
 def _assert_empty(folder: Path, what: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder, what.capitalize())
     if any(folder.iterdir()):
         raise ConfigError(f"{folder} is not empty; {what}. Name a new folder.")
 

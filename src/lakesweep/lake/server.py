@@ -30,6 +30,7 @@ from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.api.observing import AuditLog
 from lakesweep.lake.context import LakeContext
 from lakesweep.lake.errors import ConflictError
+from lakesweep.lake.folders import make_folder
 from lakesweep.lake.format_version import check_format
 from lakesweep.lake.kv.interface import KeyValueStore
 from lakesweep.lake.kv.sqlite import SqliteKeyValueStore
@@ -107,7 +108,7 @@ def utc_now() -> datetime:
 def open_lake(settings: LakeSettings, db_url: str | None = None, clock: Clock = utc_now) -> Lake:
     """The lake in `settings.data_dir`; its ref store is a SQLite file there unless a URL names another."""
     settings = replace(settings, data_dir=settings.data_dir.absolute())
-    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(settings.data_dir, "The lake was not opened")
     close_to_others(settings.data_dir)
     return Lake(open_ref_store(settings.data_dir, db_url), settings, clock)
 

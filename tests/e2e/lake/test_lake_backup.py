@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from contextlib import closing
@@ -79,6 +80,39 @@ def test_full_folders_are_left_alone(lake: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError):
             refused()
+
+
+def test_a_place_that_can_not_be_written_is_no_bug(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file where the folder should be is a wrong setting; a disk that fills up leaves no copy, and says what to do."""
+    file = tmp_path / "file"
+    file.touch()
+    below, new = f"sqlite:///{file}/refs.db", tmp_path / "new-lake"
+    for refused in (
+        lambda: back_up_lake(lake, file),
+        lambda: open_lake(LakeSettings(file)),
+        lambda: open_lake(LakeSettings(new), below),
+        lambda: LakeServer(new, settings=LakeSettings(new, key_file=file / "secrets.key"), **KEY),
+    ):
+        with pytest.raises(ConfigError, match=f"The folder {file} can't be made: File exists"):
+            refused()
+    mode = tmp_path.stat().st_mode
+    with pytest.raises(ConfigError, match="is a folder, and a file is needed"):
+        open_lake(LakeSettings(new), f"sqlite:///{tmp_path}")
+    assert tmp_path.stat().st_mode == mode
+    back_up_lake(lake, tmp_path / "copy")
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(backup.os, "fsync", full)
+    for copied, undone in (
+        (lambda: back_up_lake(lake, tmp_path / "copy2"), "has no manifest; remove it"),
+        (lambda: restore_lake(tmp_path / "copy", tmp_path / "back"), "The lake was not restored"),
+    ):
+        with pytest.raises(LakeBackupError, match=f"No space left on device. .*{undone}"):
+            copied()
 
 
 def test_damaged_copy_is_not_restored(lake: Path, tmp_path: Path) -> None:

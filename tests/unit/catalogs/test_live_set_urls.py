@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,3 +139,11 @@ def test_unreachable_database_is_an_error_of_the_catalog_kind() -> None:
             store.all()
         assert refusal.value.kind == "live-sets"
         assert "hush" not in refusal.value.message
+
+
+def test_a_file_in_a_folder_that_can_not_be_made_is_a_wrong_setting(tmp_path: Path) -> None:
+    """And no bug of ours."""
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ConfigError, match=r"can't be made: File exists\. Nothing was touched"):
+        open_live_sets(f"sqlite:///{file}/sets.db")

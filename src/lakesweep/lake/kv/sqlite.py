@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesweep.lake.errors import RefStoreError
+from lakesweep.lake.folders import making_a_file
 from lakesweep.lake.kv.interface import PAGE_ROWS, Change, Held, Note, Row, end_of_prefix
 from lakesweep.storage.waiting import about_to_wait
 
@@ -90,13 +91,13 @@ class SqliteKeyValueStore:
     def __init__(self, path: Path) -> None:
         """Open the file, which a new store makes readable by its owner alone: secrets lie in it."""
         self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # SQLite gives its -wal and -shm files the mode of the database file.
-        with suppress(FileExistsError):
-            # A file that is there is not opened. To close it would drop all locks that this process has on it, and the
-            # next process that closes it would take the log away under us.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        path.chmod(0o600)
+        with making_a_file(path, "The lake was not opened"):
+            with suppress(FileExistsError):
+                # A file that is there is not opened. To close it would drop all locks that this process has on it, and
+                # the next process that closes it would take the log away under us.
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            path.chmod(0o600)
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._waiting: deque[_Write] = deque()
         self._turn = threading.Lock()

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from lakesweep.errors import ConfigError
 from lakesweep.lake.context import LakeContext
+from lakesweep.lake.folders import making_a_file
 
 PARTITION = "auth"
 KEY_FILE_NAME = "secrets.key"
@@ -72,7 +73,8 @@ class SealedRecords:
                     f"The key file {path} is missing, and the keys in the ref store can't be read without it."
                     " No new one was made; put the file back, or name its place with --key-file."
                 )
-            create_key_file(path)
+            with making_a_file(path, "No key was made"):
+                create_key_file(path)
         try:
             mode, key = path.stat().st_mode, path.read_bytes()
         except OSError as error:
@@ -91,7 +93,6 @@ class SealedRecords:
 
 def create_key_file(path: Path) -> None:
     """Make a key file for its owner alone, unless another process was quicker."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:

@@ -57,7 +57,15 @@ def is_mysql(engine: Engine) -> bool:
 def _prepare_sqlite(engine: Engine) -> None:
     path = engine.url.database
     assert path is not None
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(path).absolute().parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"--jdbc-url: the folder {folder} can't be made: {error.strerror}. Nothing was touched. Name a file in a folder "
+            "that can be made, or that is there.",
+            kind="bad-database-url",
+        ) from error
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: Any) -> None:
