@@ -40,25 +40,50 @@ def _commit_ids(repo: LakeRepo) -> set[str]:
     return {commit.id for commit in repo.lake.commits.all(repo.record)}
 
 
-def test_upload_that_must_find_nothing_undoes_no_delete(
-    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_deleted_before", [False, True])
+def test_upload_that_must_find_nothing_is_written_once(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch, is_deleted_before: bool
 ) -> None:
-    """The branch's token is sealed under it: the deletion that it wrote over is there when it takes its entry back."""
+    """It was staged and read; that it was committed and written over at once makes no refusal of it."""
     repo.put("a", b"old")
     repo.commit()
     repo.lake.objects.delete(repo.record, "main", "a")
+    if is_deleted_before:
+        repo.commit()
     change_all = repo.kv.change_all
 
-    def change_then_seal(changes: Sequence[Change], *rest: Any, **how: Any) -> bool:
+    def change_then_overwrite(changes: Sequence[Change], *rest: Any, **how: Any) -> bool:
         done = change_all(changes, *rest, **how)
         if changes[0].key == b"a":
             monkeypatch.undo()
-            repo.lake.committing._staging.seal(repo.record, "main")
+            assert repo.read("a") == b"new"
+            repo.commit()
+            repo.put("a", b"newer")
         return done
 
-    monkeypatch.setattr(repo.kv, "change_all", change_then_seal)
+    monkeypatch.setattr(repo.kv, "change_all", change_then_overwrite)
+    repo.put("a", b"new", if_absent=True)
+    assert repo.read("a") == b"newer"
+
+
+def test_upload_that_must_find_nothing_writes_to_no_sealed_token(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit may have passed its path there: it is staged anew, and lost by nobody."""
+    change_all = repo.kv.change_all
+
+    def commit_then_change(changes: Sequence[Change], *rest: Any, **how: Any) -> bool:
+        if changes[0].key == b"a":
+            monkeypatch.undo()
+            repo.put("b")
+            repo.commit()
+        return change_all(changes, *rest, **how)
+
+    monkeypatch.setattr(repo.kv, "change_all", commit_then_change)
     repo.put("a", b"new", if_absent=True)
     assert repo.read("a") == b"new"
+    repo.commit()
+    assert repo.contents() == {"a": b"new", "b": b"data"}
 
 
 def test_hard_reset_shows_what_it_goes_to(repo: LakeRepo) -> None:

@@ -165,20 +165,17 @@ class Staging:
                     repository, fence, addresses.values(), "nothing was staged"
                 )
                 conditions.append(fence.held)
-            undo: list[Change] = []
             if if_absent:
-                is_written = all(
-                    self._write_absent(repository, record, row, conditions, undo) for row in rows
-                )
-            elif conditions or self._context.hard_deletes(repository):
+                if all(self._write_absent(repository, record, row, conditions) for row in rows):
+                    return
+                continue
+            if conditions or self._context.hard_deletes(repository):
                 is_written = self._write_noting(repository, record, rows, conditions, addresses)
             else:
                 is_written = self._write_over(record, rows)
             if is_written and self._is_unchanged(repository, record):
                 return
-            # The token was sealed under us. Put back what was there, unless the commit has ours, and try once more.
-            for change in undo:
-                self._context.kv.change_all([change])
+            # The token was sealed under us: the commit may have ours, or not.
         raise too_many_tries(repository, branch_id, "what was to be staged may not be visible")
 
     def assert_absent(self, repository: Repository, branch_id: str, key: bytes) -> None:
@@ -265,21 +262,20 @@ class Staging:
         record: BranchRecord,
         row: Row,
         conditions: Sequence[Held],
-        undo: list[Change],
     ) -> bool:
-        """Write the row where nothing is seen, and note in `undo` how to put back what was there: nothing, or a deletion."""
+        """Write the row where nothing is seen, while the branch is as it was read; False where it, or the path, is not.
+
+        A second look would not do: whoever saw the row may have written over it by then, and it would pass for theirs.
+        """
         key, value = row
         token = record.head.staging_token
         present = self._context.kv.get(token, key)
         seen = self._entries.find_on_branch(repository, record.head, key)
-        if seen == value:
-            # Our own: a commit took it out of the token that we wrote it to before.
-            return True
         if seen is not None:
             raise _exists(repository, record.head.id, key)
         # Nothing is written over but a tombstone.
-        undo.append(Change(token, key, present, value))
-        return self._context.kv.change_all([Change(token, key, value, present)], conditions)
+        held = [*conditions, self._branches.held(repository, record)]
+        return self._context.kv.change_all([Change(token, key, value, present)], held)
 
     def _note(
         self,
