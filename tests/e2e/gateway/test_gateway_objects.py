@@ -127,6 +127,9 @@ def test_conditional_reads(s3: Any, repo: str, refusal: Refusal) -> None:
             ({"IfModifiedSince": modified}, 304),
         ):
             assert refusal(operation, **key, **condition)[1] == status
+            # Before the range is looked at: 416 tells a client that goes on with a download that it has all of it.
+            assert refusal(operation, **key, **condition, Range="bytes=1-")[1] == status
+        assert refusal(operation, **key, IfMatch=etag, Range="bytes=1-")[1] == 416
 
 
 def test_put_if_absent(s3: Any, repo: str, refusal: Refusal) -> None:

@@ -22,6 +22,7 @@ from lakesweep.lake.api.gateway.conditions import (
     refuse_delete_conditions,
 )
 from lakesweep.lake.api.gateway.request import GatewayRequest
+from lakesweep.lake.errors import RangeNotSatisfiableError
 from lakesweep.lake.objects.byte_ranges import resolve_range
 from lakesweep.lake.objects.read_shares import FIRST_PIECE_BYTES
 from lakesweep.lake.uploads.together import SmallUpload
@@ -94,7 +95,12 @@ def get_object(call: S3Call) -> GatewayResponse:
     if asked is not None and "if-range" in headers:
         entry = call.lake.objects.stat(call.repository(), name.ref, name.path)
         asked = asked if is_range_current(headers, entry) else None
-    content = call.lake.objects.open(call.repository(), name.ref, name.path, asked)
+    try:
+        content = call.lake.objects.open(call.repository(), name.ref, name.path, asked)
+    except RangeNotSatisfiableError:
+        # Who goes on with an object that was replaced by a shorter one would take 416 for "you have all of it".
+        check_conditions(headers, call.lake.objects.stat(call.repository(), name.ref, name.path))
+        raise
     # Conditions are held against the entry whose bytes these are, not against one read a moment before.
     check_conditions(headers, content.stats)
     described = _describe(content.stats) | _labels(call.request)
