@@ -748,6 +748,30 @@ class TestWritePaths:
 
         assert foreign <= lake.files()
 
+    @pytest.mark.parametrize("is_dropped", [False, True], ids=["live", "dropped"])
+    def test_what_lies_around_a_metadata_path_of_before_is_no_tables(
+        self, lake: Lake, is_dropped: bool
+    ) -> None:
+        """The table's metadata log names files there, and the table had its location elsewhere all the time."""
+        quiet = lake.table("quiet")
+        quiet.iceberg.properties["write.metadata.path"] = lake.uri("shared/metadata")
+        foreign = {lake.uri("shared/exports/report.csv"), lake.uri("shared/data/report.csv")}
+        for file in foreign:
+            lake.write(file, b"nobody's")
+        quiet.append("b.parquet")
+        lake.written_at += timedelta(hours=1)
+        del quiet.iceberg.properties["write.metadata.path"]
+        quiet.append("c.parquet")
+        quiet.append("d.parquet")
+        if is_dropped:
+            quiet.drop()
+
+        record = lake.collect()
+        lake.collect()
+
+        assert foreign <= lake.files()
+        assert noted(record, lake.uri("shared"), "nobody knows whether it was its table's")
+
     def assert_orphan_stays(self, lake: Lake) -> RunRecord:
         orphan = lake.uri("elsewhere/old.parquet")
         lake.write(orphan, b"orphan")

@@ -22,6 +22,12 @@ from lakesweep.collector.nessie.folders import (
     real_places,
 )
 from lakesweep.collector.nessie.live_files import LiveFiles, read_live_files, states_of
+from lakesweep.collector.nessie.metadata import (
+    BASE,
+    NAMED_SCHEMA,
+    MetadataItem,
+    read_metadata,
+)
 from lakesweep.collector.nessie.places import table_folder
 from lakesweep.collector.nessie.requests import GRACE
 from lakesweep.collector.nessie.table_reader import TableReader
@@ -94,7 +100,7 @@ def find_collected_places(
     known = {fold(name) for name in real_places(names)}
     by_place = {place: sums[place.folder.location] for place in places}
     views = _places_of_views(places, dropped)
-    unknown = _unknown_places([p for p in places if p.is_guessed and by_place[p].files], live_sets)
+    unknown = _unknown_places(table_reader, live_sets, by_place)
     in_use = {
         place: _why_in_use(place, by_place[place], known, old_until)
         or _why_no_views(place in views, by_place[place])
@@ -307,13 +313,37 @@ def _why_no_views(is_views: bool, files: FolderSum) -> str:
     return "" if is_alone else "files lie there that no view has"
 
 
-def _unknown_places(guessed: Sequence[Place], live_sets: LiveSetStore) -> set[Place]:
-    """Guessed places that lie in no base location that an earlier run found for their table."""
-    if not guessed:
+def _unknown_places(
+    table_reader: TableReader, live_sets: LiveSetStore, files: Mapping[Place, FolderSum]
+) -> set[Place]:
+    """Guessed and left places with files in them that were no location of their tables, as far as anybody says.
+
+    A property may have sent metadata to a folder called `metadata`, and what lies around that is somebody else's. Metadata
+    that lies there tells the location, or an earlier run found it.
+    """
+    locations = {
+        place: folded_places([where])
+        for place, found in files.items()
+        if found.files and (where := _location_of(place))
+    }
+    names = sorted({name for place in locations for name in files[place].newest_metadata})
+    items = [MetadataItem(name, ContentKind.ICEBERG_TABLE, ()) for name in names]
+    rows = table_reader.read(items, read_metadata, NAMED_SCHEMA) if items else ()
+    said = folded_places([row["value"] for row in rows if row["kind"] == BASE])
+    left = {place: own for place, own in locations.items() if said.isdisjoint(own)}
+    if not left:
         return set()
-    bases = {(o, place) for o, base in recorded_bases(live_sets) for place in folded_places([base])}
-    around = {p: folded_places([p.folder.spelled.rpartition("/")[0]]) for p in guessed}
-    return {p for p in guessed if bases.isdisjoint((o, a) for o in p.owners for a in around[p])}
+    bases = {(o, at) for o, base in recorded_bases(live_sets) for at in folded_places([base])}
+    return {
+        p for p, own in left.items() if bases.isdisjoint((o, at) for o in p.owners for at in own)
+    }
+
+
+def _location_of(place: Place) -> str:
+    """The location that a place is taken for, or is in; empty where metadata names the place itself."""
+    if place.is_guessed:
+        return place.folder.spelled.rpartition("/")[0]
+    return place.folder.spelled if place.what == LEFT and not place.is_written else ""
 
 
 def recorded_bases(live_sets: LiveSetStore) -> Iterator[tuple[str, str]]:
