@@ -160,7 +160,8 @@ class _Deciding:
     def _add_unreadable(self, record: Target) -> None:
         """A table whose metadata our own sweep collected lay where that was; of any other nobody knows where.
 
-        It had a metadata folder there, and a table mostly one for data: a property may have sent the metadata elsewhere. What else lies beside need not be its own.
+        It had a metadata folder there, and a table mostly one for data: a property may have sent the metadata elsewhere.
+        What else lies beside need not be its own.
         """
         missing = [p.file for p in self._was.problems if p.is_missing]
         collected = find_collected(record.open(), missing)
@@ -179,7 +180,9 @@ class _Deciding:
                 elif not self._live_bases.at(Place(base, DROPPED, frozenset(owners))):
                     for inner in ("data", "metadata") if has_data else ("metadata",):
                         self._add(
-                            *(f"{folder}/{inner}", DROPPED, owners),
+                            f"{folder}/{inner}",
+                            DROPPED,
+                            owners,
                             metadata_until=until,
                             is_guessed=inner == "data",
                         )
@@ -209,7 +212,13 @@ class _Deciding:
             return
         left_at = self._left_at(spelled) if what == LEFT else None
         place = Place(
-            *(folder, what, frozenset(owners), is_written, metadata_until, left_at, is_guessed)
+            folder,
+            what,
+            frozenset(owners),
+            is_written=is_written,
+            metadata_until=metadata_until,
+            left_at=left_at,
+            is_guessed=is_guessed,
         )
         # What lies below a live table's location is listed anyway, and a table created again has its own files there.
         if self._live_bases.at(place) or (what != DROPPED and self._live_bases.around(place)):

@@ -42,9 +42,8 @@ class Place:
     is_written: bool = False  # a live table may write there
     metadata_until: datetime | None = None  # when a table had it whose metadata we collected
     left_at: datetime | None = None  # about when a table wrote its last metadata there
-    is_guessed: bool = (
-        False  # it lies beside metadata that we collected, which does not make it the table's
-    )
+    # It lies beside metadata that we collected, which does not make it the table's.
+    is_guessed: bool = False
 
     @property
     def uris(self) -> tuple[str, str]:

@@ -43,9 +43,8 @@ class LiveFiles:
     # Folders in which these tables kept metadata before, or that their properties send writers to → metadata files.
     earlier: dict[str, set[str]] = field(default_factory=dict)
     write_paths: dict[str, set[str]] = field(default_factory=dict)
-    earlier_until: dict[str, int] = field(
-        default_factory=dict
-    )  # when the newest there was written, in ms
+    # When the newest metadata file in such an earlier folder was written, in ms.
+    earlier_until: dict[str, int] = field(default_factory=dict)
     logged: set[str] = field(default_factory=set)  # earlier metadata files in other folders, or all
     lists: dict[str, set[str]] = field(default_factory=dict)  # manifest list → metadata files
     embedded: dict[str, set[str]] = field(default_factory=dict)  # manifest → metadata files
