@@ -490,6 +490,23 @@ def test_where_it_was_switched_off_what_is_condemned_is_seen_through_once(
     assert _queue_length(repo) == 3
 
 
+def test_who_switches_it_off_ends_the_reviews(
+    repo: LakeRepo, reviews: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for its review waits on, though a reviewer was at work on a long queue."""
+    real = repo.lake.reviewer.review
+
+    def switched_off_meanwhile(repository: Repository) -> int:
+        taken = real(repository)
+        repo.lake.repositories.set_hard_delete(repo.id, False)
+        return taken
+
+    monkeypatch.setattr(repo.lake.reviewer, "review", switched_off_meanwhile)
+    _review(repo)
+    assert reviews == [2]
+    assert _queue_length(repo) == 1
+
+
 def test_who_is_told_to_stop_leaves_the_rest_queued(repo: LakeRepo, reviews: list[int]) -> None:
     """A process whose server has gone must not go on for as long as there is something to delete."""
     repo.lake.reviewer.is_stopped = lambda: bool(reviews)

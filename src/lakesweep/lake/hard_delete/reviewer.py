@@ -133,10 +133,16 @@ class Reviewer:
         wanted = [one for one in self._repositories.all() if self._is_wanted(one)]
         for repository in wanted:
             try:
-                while not self.is_stopped() and self._has_lease(repository):
+                # It may have been switched off, or deleted, while others or a part of its queue were reviewed.
+                while (
+                    not self.is_stopped()
+                    and (current := self._repositories.as_it_is(repository))
+                    and self._is_wanted(current)
+                    and self._has_lease(current)
+                ):
                     self._await_quiet(wanted, give_up_at)
                     failed_before = self.counts.failed
-                    taken = self.review(repository)
+                    taken = self.review(current)
                     # What the store would not delete is due still, and would be tried again without end.
                     if taken < _MOST_AT_ONCE or self.counts.failed > failed_before:
                         break

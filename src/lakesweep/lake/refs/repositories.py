@@ -103,6 +103,13 @@ class Repositories:
             raise GoneError(f"repository {repository_id} is being deleted", kind="in-deletion")
         return repository
 
+    def as_it_is(self, repository: Repository) -> Repository | None:
+        """The same repository with its present settings; None once it is deleted, or about to be."""
+        found = self._find(repository.id)
+        if found is None or found.is_in_deletion or found.instance_uid != repository.instance_uid:
+            return None
+        return found
+
     def writable(self, repository_id: str, *, force: bool = False) -> Repository:
         """The repository; `ForbiddenError` when it is read-only and `force` is not set."""
         repository = self.get(repository_id)
