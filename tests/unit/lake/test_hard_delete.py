@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -505,6 +506,31 @@ def test_who_switches_it_off_ends_the_reviews(
     _review(repo)
     assert reviews == [2]
     assert _queue_length(repo) == 1
+
+
+def test_nothing_goes_while_its_repository_is_deleted(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look that finds no commits any more proves nothing: refs that were dumped before may be restored."""
+    address = repo.put("a", b"x")
+    repo.commit()
+    repo.lake.copying.set_user_metadata(repo.record, "main", "a", {"k": "v"})
+    repo.lake.resetting.reset(repo.record, "main", "reset")
+    repo.clock.advance(days=20)
+    repo.lake.housekeeping.run()
+    real = repo.lake.reviewer._dropped_entries.queue_all
+
+    def deleted_in_part(repository: Repository) -> None:
+        real(repository)
+        partition = partition_of(repository)
+        repo.kv.set(*repo.lake.repositories.held(replace(repository, is_in_deletion=True)))
+        for key, _ in repo.kv.page(partition):
+            if key < b"fence":
+                repo.kv.delete(partition, key)
+
+    monkeypatch.setattr(repo.lake.reviewer._dropped_entries, "queue_all", deleted_in_part)
+    _review(repo)
+    assert _is_there(repo, address)
 
 
 def test_who_is_told_to_stop_leaves_the_rest_queued(repo: LakeRepo, reviews: list[int]) -> None:

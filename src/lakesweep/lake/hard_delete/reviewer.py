@@ -34,7 +34,7 @@ from lakesweep.lake.hard_delete.ledger import DeleteLedger, LedgerRow
 from lakesweep.lake.hard_delete.queue import Dropped, Queue, Queued
 from lakesweep.lake.hard_delete.references import Holder, References
 from lakesweep.lake.hard_delete.tombs import ABSENT, Tombs
-from lakesweep.lake.kv.interface import Change, unique
+from lakesweep.lake.kv.interface import Change, Held, unique
 from lakesweep.lake.records import decode_record, encode_record, from_micros
 from lakesweep.lake.refs.repositories import Repositories
 from lakesweep.lake.values import Repository
@@ -205,14 +205,16 @@ class Reviewer:
         if changes:
             self._change(unique(changes))
 
-    def _change(self, changes: Sequence[Change], *, is_durable: bool = False) -> bool:
+    def _change(
+        self, changes: Sequence[Change], held: Sequence[Held] = (), *, is_durable: bool = False
+    ) -> bool:
         """Make all changes in one transaction, or none, and let others write before the next one.
 
         A review that a power cut undid is made again. Only what has to be known of deleted bytes waits for the disk,
         and with it what was written before.
         """
         began = time.perf_counter()
-        is_done = self._context.kv.change_all(changes, is_durable=is_durable)
+        is_done = self._context.kv.change_all(changes, held, is_durable=is_durable)
         self.rest(time.perf_counter() - began)
         return is_done
 
@@ -304,8 +306,12 @@ class Reviewer:
             }
             told = self._ledger.begin(repository, going.values(), now)
             state = replace(found.state, condemned={**found.state.condemned, **mine})
-            if self._change([told, self._fence.change(found, state)], is_durable=True):
+            # While a repository is deleted, a look finds no references because they go.
+            held = [self._repositories.held(repository)]
+            if self._change([told, self._fence.change(found, state)], held, is_durable=True):
                 break
+            if self._repositories.as_it_is(repository) != repository:
+                return
         rows = self._delete(repository, going, now)
         gone = {row.dropped.address for row in rows if row.outcome in _GONE}
         changes = [self._ledger.end(told, rows)]

@@ -25,7 +25,7 @@ from lakesweep.lake.errors import (
     MissingError,
 )
 from lakesweep.lake.hard_delete.batches import FenceBatches
-from lakesweep.lake.kv.interface import scan
+from lakesweep.lake.kv.interface import Held, scan
 from lakesweep.lake.names import check_branch_id, check_repository_id, check_storage_namespace
 from lakesweep.lake.records import (
     cut_page,
@@ -109,6 +109,10 @@ class Repositories:
         if found is None or found.is_in_deletion or found.instance_uid != repository.instance_uid:
             return None
         return found
+
+    def held(self, repository: Repository) -> Held:
+        """The condition that the repository is as it was read: none of its records has been removed with it."""
+        return _PARTITION, _key(repository.id), _encode(repository)
 
     def writable(self, repository_id: str, *, force: bool = False) -> Repository:
         """The repository; `ForbiddenError` when it is read-only and `force` is not set."""
