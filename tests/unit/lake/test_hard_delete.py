@@ -670,6 +670,27 @@ def test_where_no_more_copies_can_be_kept_the_others_are_deleted(
     assert not any(_is_there(repo, address) for address in addresses)
 
 
+def test_what_is_too_big_to_be_kept_stands_in_nobodys_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 copies no object of more than 5 GiB, and a small disk has no room for one: all smaller ones go."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()
+    # Reviewed in the order of their names, one of which comes before and one after that of the big one.
+    addresses = {path: repo.put(path, b"x" * (1 + 8 * (path == "b"))) for path in "abc"}
+    repo.lake.objects.delete_many(repo.record, "main", ["a", "b", "c"])
+    real = ObjectStore.copy
+
+    def copy(store: ObjectStore, source: str, target: str) -> None:
+        if source == addresses["b"]:
+            raise StorageError(
+                "The specified copy source is larger than the maximum allowable size"
+            )
+        real(store, source, target)
+
+    monkeypatch.setattr(ObjectStore, "copy", copy)
+    _review(repo)
+    assert [path for path in "abc" if _is_there(repo, addresses[path])] == ["b"]
+    assert _condemned(repo) == {addresses["b"]}
+
+
 def test_nothing_is_brought_back_after_its_time() -> None:
     """The bytes are removed, and the record after them."""
     repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()

@@ -359,11 +359,13 @@ class Reviewer:
     ) -> tuple[list[str], list[LedgerRow]]:
         """Keep copies of what goes, until one can't be made: the objects that may go now, and rows of those that stay.
 
-        On a full disk copies without a delete behind them would leave it full for ever, and each delete makes room.
+        On a full disk copies without a delete behind them would leave it full for ever, and each delete makes room. Small
+        ones come first: what is too big to be copied at all would keep those behind it at each try.
         """
         tombs: list[Change] = []
         names: list[str] = []
         refusal = ""
+        going = dict(sorted(going.items(), key=lambda one: one[1].size_bytes))
         for name, dropped in going.items():
             try:
                 tomb = self._tombs.bury(repository, dropped, now)
