@@ -706,6 +706,38 @@ def test_nothing_is_brought_back_after_its_time() -> None:
     assert repo.kv.page(partition_of(repo.record), prefix=b"hard-delete/tombs/") == []
 
 
+def test_a_tomb_is_remembered_until_its_bytes_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No collector looks where the bytes lie: without the record they would stay for ever."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    _review(repo)
+    repo.clock.advance(hours=2)
+    with monkeypatch.context() as patch:
+        _deny_deletes(patch)
+        repo.lake.housekeeping.run()
+    assert repo.store.find(f"_lakefs/hard-deleted/{address}") is not None
+    repo.clock.advance(hours=2)
+    repo.lake.housekeeping.run()
+    assert repo.store.find(f"_lakefs/hard-deleted/{address}") is None
+
+
+def test_what_is_held_is_looked_at_later_and_later(repo: LakeRepo) -> None:
+    """After 1, 2, 4 … minutes, at last once a day: who holds a million objects for weeks would keep a reviewer busy."""
+    repo.put("a", b"x")
+    _copy(repo, "b", "a")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    waits: list[timedelta] = []
+    repo.clock.advance(minutes=2)
+    for _ in range(13):
+        repo.lake.reviewer.run()
+        [queued] = repo.lake.delete_queue.all(repo.record)
+        waits.append(queued.due - repo.clock())
+        repo.clock.now = queued.due
+    assert waits[:4] == [timedelta(minutes=2**number) for number in range(4)]
+    assert waits[-1] == timedelta(days=1)
+
+
 def test_objects_that_others_put_there_are_left_alone(repo: LakeRepo) -> None:
     """Only what this lake put below data/ goes."""
     references = repo.lake.reviewer._references
