@@ -17,11 +17,12 @@ Scheme and authority become lower case; runs of `/`, `/./` and the last `/` go; 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
 from lakesweep.errors import FormatError
 
-__all__ = ["fold", "is_below"]
+__all__ = ["fold", "folders_around", "is_below"]
 
 _LONGEST_NAME = 1 << 16  # characters; S3 and Azure allow a thousand, local files four thousand
 _LONGEST_SHOWN = 200
@@ -73,6 +74,12 @@ def fold(uri: str) -> str:
 def is_below(folded_child: str, folded_base: str) -> bool:
     """Whether a folded name is that of `folded_base` or of something below it."""
     return folded_child == folded_base or folded_child.startswith(folded_base + "/")
+
+
+def folders_around(folded: str) -> Iterator[str]:
+    """The folders that a folded name lies in, the innermost first."""
+    while folded := folded.rpartition("/")[0]:
+        yield folded
 
 
 def _decoded(uri: str) -> str:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -104,6 +105,13 @@ class Location:
     def contains(self, other: Location) -> bool:
         """Whether `other` is this place or lies below it."""
         return self.relative(other) is not None
+
+    def parents(self) -> Iterator[Location]:
+        """The places that this one lies in, the innermost first and the whole store last."""
+        key = self.key
+        while key:
+            key = key.rpartition("/")[0]
+            yield Location(self.kind, self.container, key, self.account, self.endpoint)
 
     @property
     def uri(self) -> str:

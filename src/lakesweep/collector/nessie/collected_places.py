@@ -34,7 +34,7 @@ from lakesweep.collector.nessie.table_reader import TableReader
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.file_names import fold
+from lakesweep.domain.file_names import fold, folders_around
 from lakesweep.domain.live_sets import ContentKind, DroppedTable
 from lakesweep.domain.location import Location
 
@@ -278,7 +278,7 @@ class _Claims:
         for owner, uri in dict.fromkeys(claims):
             for folded in {fold(place) for place in real_places([uri])}:
                 self._at.setdefault(folded, set()).add(owner)
-                for parent in _parents(folded):
+                for parent in folders_around(folded):
                     self._below.setdefault(parent, set()).add(owner)
 
     def at(self, place: Place) -> set[str]:
@@ -290,7 +290,7 @@ class _Claims:
         return {
             owner
             for folded in place.folded
-            for folder in (folded, *_parents(folded))
+            for folder in (folded, *folders_around(folded))
             for owner in self._at.get(folder, ())
         }
 
@@ -342,7 +342,9 @@ def _unknown_places(
     left = {place: own for place, own in locations.items() if said.isdisjoint(own)}
     if not left:
         return set()
-    bases = {(o, at) for o, base in recorded_bases(live_sets) for at in folded_places([base])}
+    owners = {owner for place in left for owner in place.owners}
+    recorded = {(o, base) for o, base in recorded_bases(live_sets) if o in owners}
+    bases = {(o, at) for o, base in recorded for at in folded_places([base])}
     return {
         p for p, own in left.items() if bases.isdisjoint((o, at) for o in p.owners for at in own)
     }
@@ -365,8 +367,8 @@ def _places_of_views(places: Sequence[Place], dropped: Sequence[DroppedTable]) -
     """Places that dropped views had, and no table that is collected."""
     views = {t.content_id for t in dropped if t.content_type is ContentKind.ICEBERG_VIEW}
     of_views = {place for place in places if place.owners <= views}
-    of_tables = [place.folder.location for place in places if place not in of_views]
-    return {p for p in of_views if not any(t.contains(p.folder.location) for t in of_tables)}
+    tables = {place.folder.location for place in places if place not in of_views}
+    return {p for p in of_views if tables.isdisjoint(p.folder.location.parents())}
 
 
 def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | None:
@@ -414,11 +416,6 @@ def _left_by(files: LiveFiles) -> Iterator[tuple[str, set[str]]]:
     for folder, sources in files.earlier.items():
         if present.isdisjoint(map(fold, real_places([folder]))):
             yield folder, sources
-
-
-def _parents(folded: str) -> Iterator[str]:
-    while folded := folded.rpartition("/")[0]:
-        yield folded
 
 
 def _first(notes: Sequence[str], what: str) -> list[str]:

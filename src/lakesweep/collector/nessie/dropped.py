@@ -99,9 +99,8 @@ def list_dropped(context: NessieContext, client: NessieClient, request: MarkRequ
             table_reader, record, folders, marked.dropped, old_until, context.live_sets
         )
         locations = _locations_of(found)
-        apart = {
-            base for own in locations.values() for base in own if not folders.overlaps_a_base(base)
-        }
+        overlaps = folders.overlaps_a_base()
+        apart = {base for own in locations.values() for base in own if not overlaps(base)}
         sums = _sums(table_reader, apart, found)
         step.items = sum(files.files for files in sums.values())
     tables = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from lakesweep.collector.nessie.places import location_of, without_links
 from lakesweep.collector.nessie.problems import Problem
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, OLD_ONLY, VIEW_ONLY, FolderIndex
 from lakesweep.collector.nessie.references import NamedFiles
-from lakesweep.domain.file_names import fold, is_below
+from lakesweep.domain.file_names import fold, folders_around
 from lakesweep.domain.live_sets import OtherContent
 from lakesweep.domain.location import Location
 from lakesweep.errors import ConfigError, FormatError
@@ -83,11 +83,23 @@ def base_folder(spelled: str, whole_store: str) -> BaseFolder | str:
 
 def outermost(folders: Iterable[Location]) -> list[Location]:
     """The locations that lie in no other one: listing these lists each file once."""
-    kept: list[Location] = []
-    for folder in sorted(set(folders), key=lambda f: (f.uri.count("/"), f.uri)):
-        if not any(other.contains(folder) for other in kept):
-            kept.append(folder)
-    return kept
+    known = set(folders)
+    return sorted((f for f in known if known.isdisjoint(f.parents())), key=lambda f: f.uri)
+
+
+class Overlaps:
+    """Folders by their folded names: another one may lie in one of them, be one, or hold one."""
+
+    def __init__(self, folded: Iterable[str]) -> None:
+        self._at = frozenset(folded)
+        self._around = frozenset(parent for one in self._at for parent in folders_around(one))
+
+    def any_of(self, folded: Iterable[str]) -> bool:
+        """Whether one of these folders does."""
+        return any(
+            one in self._at or one in self._around or not self._at.isdisjoint(folders_around(one))
+            for one in folded
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +158,7 @@ class TableFolders:
         tables = {*self.dropped.bases, *self.dropped.folders}
         dropped = [uri for uri in real_places(tables) if fold(uri) not in folded_bases]
         given_up = list(real_places(self.given_up))
-        new = self._new_folders(live_now) if live_now is not None and self.places else set()
+        new = Overlaps(self._new_folders(live_now) if live_now is not None and self.places else ())
         return FolderIndex.of(
             [
                 # Not what lies in the folder of another table that is known, but for places where tables keep files.
@@ -154,7 +166,7 @@ class TableFolders:
                 *((uri, DROPPED_TABLE) for uri in dropped),
                 *((t.folder, UNKNOWN_TABLE) for t in unknown if t.kind in (ICEBERG, MANIFESTS)),
                 *(
-                    (uri, DROPPED_TABLE if _overlap(place.folded, new) else OLD_ONLY)
+                    (uri, DROPPED_TABLE if new.any_of(place.folded) else OLD_ONLY)
                     for place in self.places
                     for uri in place.uris
                 ),
@@ -195,13 +207,10 @@ class TableFolders:
         for place in self.places:
             yield from ((owner, place.folder.spelled) for owner in sorted(place.owners))
 
-    def overlaps_a_base(self, base: str) -> bool:
-        """Whether a folder lies in a base location, is one, or holds one."""
-        try:
-            folded = [fold(uri) for uri in real_places([base])]
-        except FormatError:
-            return False
-        return _overlap(folded, {fold(base.location.uri) for base in self.bases})
+    def overlaps_a_base(self) -> Callable[[str], bool]:
+        """Tells of a folder whether it lies in a base location, is one, or holds one."""
+        bases = Overlaps(fold(base.location.uri) for base in self.bases)
+        return lambda folder: bases.any_of(folded_places([folder]))
 
 
 def other_folders(others: Iterable[OtherContent]) -> Iterator[str]:
@@ -236,11 +245,6 @@ def _is_place(uri: str) -> bool:
     except FormatError:
         return False
     return True
-
-
-def _overlap(some: Iterable[str], others: Collection[str]) -> bool:
-    """Whether a folded folder of the one side lies in one of the other side, is one, or holds one."""
-    return any(is_below(a, b) or is_below(b, a) for a in some for b in others)
 
 
 def folded_places(uris: Iterable[str]) -> set[str]:

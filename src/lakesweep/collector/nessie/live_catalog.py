@@ -184,7 +184,7 @@ def read_live_catalog(
         )
     if kept:
         # What can't be read of a dropped table was purged with it: nothing is known, and its folder is protected all the same.
-        overlaps = folders.overlaps_a_base
+        overlaps = folders.overlaps_a_base()
         dropped = read_live_files(
             reader.table_reader, states_of(kept), all_snapshots=True, is_of_interest=overlaps
         )

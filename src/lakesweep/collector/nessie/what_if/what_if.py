@@ -6,7 +6,7 @@ Where a table is on no reference within the cut-off, its files stay, so a shorte
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -138,8 +138,9 @@ class _WhatIf:
         }
         live = read_kept_files(table_reader, states, all_snapshots=self._request.keep_all_snapshots)
         folders = self._folders(live)
+        overlaps = [of_days.overlaps_a_base() for of_days in folders]
         dropped = read_kept_files(
-            table_reader, kept.last, all_snapshots=True, interest=partial(_overlapping, folders)
+            table_reader, kept.last, all_snapshots=True, interest=partial(_overlapping, overlaps)
         )
         folders = [
             replace(of_days, dropped=dropped.with_bit(1 << number))
@@ -330,9 +331,9 @@ def _tables(live: KeptFiles, kept: KeptContents, bases: set[BaseFolder]) -> _Tab
     return _Tables(list(names), FolderIndex.of(labels, elsewhere=str(none)))
 
 
-def _overlapping(folders: Sequence[TableFolders], base: str) -> int:
+def _overlapping(overlaps: Sequence[Callable[[str], bool]], folder: str) -> int:
     """The bits of the cut-offs for which a folder lies in, is or holds a base location."""
-    found = (1 << n for n, of_days in enumerate(folders) if of_days.overlaps_a_base(base))
+    found = (1 << n for n, is_overlapping in enumerate(overlaps) if is_overlapping(folder))
     return reduce(or_, found, 0)
 
 
