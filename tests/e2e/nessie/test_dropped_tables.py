@@ -8,20 +8,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakesweep.catalogs.nessie.live_sets.opening import open_live_sets
 from lakesweep.catalogs.nessie.live_sets.schema import SchemaStrategy
+from lakesweep.collector.nessie import collected_places
 from lakesweep.collector.nessie.deletion import FileDeletion
 from lakesweep.collector.nessie.dropped import ListedTable, list_dropped
-from lakesweep.collector.nessie.folder_sums import FolderSum
+from lakesweep.collector.nessie.folder_sums import FolderSum, sum_up_folders
 from lakesweep.collector.nessie.identify import Marked, mark_live
 from lakesweep.collector.nessie.requests import MarkRequest
 from lakesweep.collector.phases import Phases
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.domain.cutoff_policies import parse_policies
 from lakesweep.domain.live_sets import MarkFacts
+from lakesweep.domain.location import Location
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep_testing.fake_nessie import delta_table, table
 from lakesweep_testing.iceberg_tables import IcebergTable, Snapshot
@@ -134,6 +137,20 @@ class TestWhen:
         assert lake.below("gone") == set()
         assert lake.files() == lake.orders.live_files(lake.orders.states[-1])
         assert noted(record, lake.uri("gone"), "is collected")
+
+    def test_with_a_file_without_a_time_it_stays(
+        self, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Nobody knows whether that file is a new one."""
+
+        def sums(*asked: Any) -> dict[Location, FolderSum]:
+            return {at: replace(one, untimed=1) for at, one in sum_up_folders(*asked).items()}
+
+        monkeypatch.setattr(collected_places, "sum_up_folders", sums)
+        lake.dropped()
+        before = lake.below("gone")
+        assert noted(lake.collect(), lake.uri("gone"), "no time")
+        assert lake.below("gone") == before
 
     def test_within_its_grace_it_stays(self, lake: Lake) -> None:
         """Its files are old enough; the drop is not."""
@@ -680,6 +697,22 @@ class TestLeftLocations:
         assert noted(lake.collect(), lake.uri("first"), "nobody knows when")
         assert lake.below("first") == before
 
+    def test_a_log_without_one_of_the_times_tells_none(self, lake: Lake) -> None:
+        """The file whose time is missing may be the last that the table wrote there."""
+        moved = lake.table("moved", lake.uri("first"))
+        moved.append("kept.parquet")
+        moved.append("gone.parquet")
+        moved.iceberg.log[1]["timestamp-ms"] = None
+        moved.iceberg.location = lake.uri("second")
+        moved.remove(f"{lake.uri('first')}/data/gone.parquet")
+        moved.append("b.parquet")
+        lake.collect()
+        before = lake.below("first")
+        moved.remove(f"{lake.uri('first')}/data/kept.parquet")
+        moved.append("c.parquet")
+        assert noted(lake.collect(), lake.uri("first"), "nobody knows when")
+        assert lake.below("first") == before
+
     def test_what_the_table_needed_longer_goes_later(self, lake: Lake) -> None:
         """By then no metadata lies there any more."""
         moved, _ = self.moved(lake)
@@ -717,6 +750,16 @@ class TestWritePaths:
 
         assert lake.below("elsewhere") == {lake.uri("elsewhere/live.parquet"), new}
         assert "written within the grace of dropped tables" in record.protected
+
+    def test_a_write_path_below_the_location_is_no_place_of_its_own(self, lake: Lake) -> None:
+        """Orphans there go by the usual grace, as everywhere below a live table's location."""
+        inside = lake.uri("orders/files")
+        lake.orders.iceberg.properties["write.data.path"] = inside
+        lake.orders.append(f"{inside}/live.parquet")
+        lake.write(f"{inside}/old.parquet", b"orphan")
+        lake.touch(f"{inside}/old.parquet", RECENTLY)
+        lake.collect()
+        assert lake.below("orders/files") == {f"{inside}/live.parquet"}
 
     def test_metadata_in_a_write_path(self, lake: Lake) -> None:
         """Metadata files that no live commit needs."""

@@ -162,3 +162,15 @@ def test_a_plan_whose_part_was_changed_is_refused(
     context.resources.store.delete_many([parts[0].key])
     with pytest.raises(UnsafeToSweepError, match="missing or was changed"):
         planned_parts(context.resources.store, plan)
+
+
+@pytest.mark.parametrize("name", ["%2e%2e/a", "a%2f%2e%2e%2fb"], ids=["folder", "file"])
+def test_a_name_that_may_mean_another_place_is_protected(
+    make_context: Callable[..., NessieContext], name: str
+) -> None:
+    """Nobody can tell which live file it would have to be compared with."""
+    context = make_context()
+    parts = listed(context, **{name: CUTOFF - timedelta(days=1)})
+    judged = judge(context, parts, NamedFiles("live", (A,), LIVE))
+    assert judged.tallies[Verdict.PROTECTED] == Tally(1, 10)
+    assert judged.garbage == []

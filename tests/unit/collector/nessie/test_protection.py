@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from lakesweep.collector.nessie.protection import OLD_ONLY, TOO_NEW, FolderIndex
+from lakesweep.collector.nessie.protection import NOT_UNDERSTOOD, OLD_ONLY, TOO_NEW, FolderIndex
 
 UNTIL = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -29,3 +29,8 @@ def test_in_a_place_only_files_that_are_old_enough_may_go() -> None:
     uris, times, words = zip(*rows, strict=True)
     said = index.labels_of(pa.array(uris), pa.array(times, pa.timestamp("us", tz="UTC")))
     assert said.to_pylist() == list(words)
+
+
+def test_a_folder_that_may_be_another_place_is_nobodys_to_delete_from() -> None:
+    index = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
+    assert index.label_of("s3://lake/t/%2e%2e/a") == NOT_UNDERSTOOD

@@ -70,6 +70,12 @@ def test_a_manifest_shorter_than_promised_is_doubt() -> None:
         read_manifest(data, "m", Promised(None, len(data) + 1))
 
 
+def test_of_two_promises_the_larger_counts() -> None:
+    """Lists of several snapshots name one manifest, and a writer may have counted in one of them only."""
+    assert Promised(3, None).at_least(Promised(1, 10)) == Promised(3, 10)
+    assert Promised().at_least(Promised(1, 10)) == Promised(1, 10)
+
+
 def test_an_entry_of_unknown_status_is_doubt() -> None:
     """It may be live."""
     for status in (3, -1):
