@@ -368,7 +368,7 @@ def _places_of_views(places: Sequence[Place], dropped: Sequence[DroppedTable]) -
     views = {t.content_id for t in dropped if t.content_type is ContentKind.ICEBERG_VIEW}
     of_views = {place for place in places if place.owners <= views}
     tables = {place.folder.location for place in places if place not in of_views}
-    return {p for p in of_views if tables.isdisjoint(p.folder.location.parents())}
+    return {p for p in of_views if tables.isdisjoint((at := p.folder.location, *at.parents()))}
 
 
 def _dropped_at(place: Place, dropped: Sequence[DroppedTable]) -> datetime | None:
