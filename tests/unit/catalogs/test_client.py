@@ -217,8 +217,14 @@ def test_endpoints_with_and_without_a_path():
         "ftp://lake.example",
         "https://",
         "https://user:pw@lake.example",
+        "https://user:pw@lake.example:port",
+        "https://lake.example:99999",
+        "https://[::1",
+        "https://lake..example",
+        "https://xn--",
+        "https://lake\udcff.example",
     ):
-        with pytest.raises(ConfigError) as caught:
+        with pytest.raises(ConfigError, match="endpoint") as caught:
             api_url(endpoint)
         assert "pw" not in str(caught.value)
 

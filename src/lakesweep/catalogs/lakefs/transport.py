@@ -46,10 +46,16 @@ class Timeouts:
 
 def api_url(endpoint: str) -> str:
     """The base of all calls. `/api/v1` is added when the endpoint has no path, as the official clients do."""
-    parts = urlsplit(endpoint.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(endpoint.strip())
+        httpx.URL(f"//{parts.netloc}").host.encode("idna")  # as a connection reads it
+        is_url = parts.port != 0 and parts.scheme in ("http", "https") and bool(parts.hostname)
+    except (ValueError, httpx.InvalidURL):
+        is_url = False
+    if not is_url:
         raise ConfigError(
-            f"The lakeFS endpoint {_without_credentials(endpoint)!r} is not a URL like https://lakefs.example.com.",
+            f"The lakeFS endpoint {_without_credentials(endpoint)!r} is not a URL like https://lakefs.example.com. Nothing was "
+            "touched.",
             kind="bad-endpoint",
         )
     if parts.username is not None or parts.password is not None:
