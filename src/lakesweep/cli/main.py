@@ -40,7 +40,7 @@ from lakesweep.cli.sweep import sweep
 from lakesweep.cli.version import installed_versions, show_version
 from lakesweep.cli.web import web
 from lakesweep.cli.what_if import what_if
-from lakesweep.errors import LakesweepError, OutputError, UnexpectedError
+from lakesweep.errors import ConfigError, LakesweepError, OutputError, UnexpectedError
 from lakesweep.logs import configure_logging
 from lakesweep.secrets import known_secrets
 
@@ -94,6 +94,7 @@ _WrongUse: type[Exception] = next(
 )
 
 _COLLECTION_PACE = (50_000, 20, 20)
+_OUR_VARIABLES = ("LAKESWEEP_", "LAKECTL_", "NESSIE_GC_")
 _BUG = 1
 _WRONG_USE = 2
 _INTERRUPTED = 130
@@ -119,7 +120,30 @@ def _stop_in_order() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and answer its exit status; failures are told on stderr, masked."""
-    return guarded(lambda: app(arguments, prog_name="lakesweep", standalone_mode=False))
+
+    def command() -> object:
+        _refuse_odd_bytes(arguments)
+        return app(arguments, prog_name="lakesweep", standalone_mode=False)
+
+    return guarded(command)
+
+
+def _refuse_odd_bytes(arguments: Sequence[str]) -> None:
+    """Refuse bytes that are no text in the encoding of the system: no server, record or session takes them."""
+    given = {f"Argument {number}": text for number, text in enumerate(arguments, start=1)}
+    given |= {
+        f"The variable {name!a}": name + value
+        for name, value in os.environ.items()
+        if name.startswith(_OUR_VARIABLES)
+    }
+    for where, text in given.items():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise ConfigError(
+                f"{where} holds bytes that are not {sys.getfilesystemencoding()}. Nothing was touched. Write it in that "
+                "encoding."
+            ) from None
 
 
 def guarded(command: Callable[[], object]) -> int:

@@ -256,6 +256,21 @@ def test_a_failed_run_whose_record_has_no_room_keeps_its_own_status(
     assert "No space left on device" in err
 
 
+def test_bytes_that_are_no_text_are_wrong_use(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What a Latin-1 shell writes comes in as half surrogates, which no server and no record takes."""
+    assert run(["job", "\udcff"]) == errors.ConfigError.exit_status
+    assert (
+        "Argument 2 holds bytes that are not utf-8. Nothing was touched." in capsys.readouterr().err
+    )
+    monkeypatch.setenv("LAKESWEEP_KEEP_REF", "m\udcfcnchen")
+    assert run(["version"]) == errors.ConfigError.exit_status
+    said = capsys.readouterr().err
+    assert "LAKESWEEP_KEEP_REF" in said
+    assert "nchen" not in said  # it may be a secret
+
+
 def test_streams_that_are_closed_or_lack_a_sign_stop_nothing() -> None:
     """`>&-` and `2>&-`, as some daemons start programs; and a locale whose encoding lacks what is printed."""
     script = r"""
