@@ -137,7 +137,7 @@ def _read_sources(
     """All that was found for each setting, highest first; Spark properties come later, from `conf`."""
     mask.remember(StorageOptions.from_environment(env).secrets())
     path = flags.get("config") or env.get("LAKESWEEP_CONFIG")
-    from_config = from_file(Path(str(path)).expanduser()) if path else {}
+    from_config = from_file(_home_named(str(path))) if path else {}
     from_tools, warnings = from_ecosystem(env, home)
     sources: dict[str, list[Found]] = {s.name: [] for s in SETTINGS}
     variables = from_variables(env, SETTINGS)
@@ -146,6 +146,11 @@ def _read_sources(
             sources[name].append(found)
             remember_secrets(SETTING[name], found, mask)
     return sources, unknown_variables(env) + warnings
+
+
+def _home_named(path: str) -> Path:
+    # `Path.expanduser` raises where nobody has that name, or no home.
+    return Path(os.path.expanduser(path))
 
 
 def _storage_layers(
@@ -177,7 +182,7 @@ def _derived(plain: Mapping[str, Any]) -> dict[str, Any]:
         "keep_refs": plain["keep_ref"],
         "range_partitions": plain["range_read_parallelism"] or plain["range_partitions"],
         "backup_to": Location.parse(backup_to, namespace_root=root) if backup_to else None,
-        "metrics_file": Path(plain["metrics_file"]).expanduser() if plain["metrics_file"] else None,
+        "metrics_file": _home_named(plain["metrics_file"]) if plain["metrics_file"] else None,
         "show_progress": not (plain["no_progress"] or plain["quiet"]),
     }
 

@@ -241,3 +241,9 @@ def test_an_id_that_is_too_long_is_told_so() -> None:
     """It has nothing but letters."""
     with pytest.raises(ConfigError, match="not an id: 1 to 200 letters"):
         load({"mark_id": "a" * 201})
+
+
+def test_a_home_that_nobody_has_is_a_wrong_setting() -> None:
+    """Its file is not there, like any other that is misspelt."""
+    with pytest.raises(ConfigError, match="~nobody-of-that-name"):
+        load({"config": "~nobody-of-that-name/lakesweep.toml"})
