@@ -15,8 +15,8 @@ from lakesweep.collector.garbage_sums import save_summary
 from lakesweep.collector.inventory.opening import check_time, open_inventory
 from lakesweep.collector.inventory.values import Inventory
 from lakesweep.collector.lakefs import dating
-from lakesweep.collector.lakefs.between_runs.known_heads import save_known_heads
-from lakesweep.collector.lakefs.between_runs.saved import save_for_sweep
+from lakesweep.collector.lakefs.between_runs.known_heads import KNOWN_HEADS, save_known_heads
+from lakesweep.collector.lakefs.between_runs.saved import forget_last_run, save_for_sweep
 from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
 from lakesweep.collector.lakefs.checks.reuploads import undecided_notes
 from lakesweep.collector.lakefs.context import RunContext
@@ -93,6 +93,9 @@ def _find_and_plan(search: RepositorySearch, started_at: datetime) -> tuple[RunR
     if search.found.slices is not None:  # a run over committed data leaves nothing to the next
         kept = [*search.found.young, *garbage.settled.kept]
         save_for_sweep(resources.store, search.saved(search.found.slices, kept))
+    if resources.store.find(KNOWN_HEADS) is None:
+        # Commits were given up, and the last swept run knows their objects as live. This one may never be swept.
+        forget_last_run(resources.store)
     save_known_heads(resources.store, refs.heads, started_at)
     _write_report(resources.store, record)
     # Last: by its record a sweep knows that the mark was finished.

@@ -88,6 +88,11 @@ def load_last_run(store: ObjectStore) -> SavedRun | NotUsable:
     return _read(store, _LAST_RUN)
 
 
+def forget_last_run(store: ObjectStore) -> None:
+    """Let no later run build on the last swept one."""
+    store.delete_many([_LAST_RUN])
+
+
 def save_for_sweep(store: ObjectStore, saved: SavedRun) -> None:
     """Keep what a mark found, until its sweep has come to its end."""
     store.write(RunFolder(RunId(saved.run_id)).saved, _encode(saved))
