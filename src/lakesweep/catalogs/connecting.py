@@ -6,13 +6,17 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from lakesweep.errors import ConfigError
 
-__all__ = ["advice_on_answer", "advice_on_failure", "is_behind_proxy", "new_client", "tls_of_us"]
+__all__ = [
+    *("advice_on_answer", "advice_on_failure", "is_behind_proxy", "new_client", "split_url"),
+    "tls_of_us",
+]
 
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _BY_PROXY = (
@@ -98,3 +102,19 @@ def advice_on_answer(url: str, response: httpx.Response) -> str:
 
 def _goes_by_proxy(url: str) -> bool:
     return is_behind_proxy(url) and not proxy_bypass(httpx.URL(url).host)
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of a web address.
+
+    Raises:
+        ValueError: no connection can have it.
+    """
+    parts = urlsplit(url)
+    try:
+        httpx.URL(f"//{parts.netloc}").host.encode("idna")  # as a connection reads it
+    except httpx.InvalidURL as error:
+        raise ValueError(str(error)) from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError("no scheme, host or port of the web")
+    return parts

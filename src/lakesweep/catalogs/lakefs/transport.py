@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -16,6 +16,7 @@ from lakesweep.catalogs.connecting import (
     advice_on_failure,
     is_behind_proxy,
     new_client,
+    split_url,
     tls_of_us,
 )
 from lakesweep.catalogs.lakefs.rights import Right, needed_right
@@ -47,17 +48,13 @@ class Timeouts:
 def api_url(endpoint: str) -> str:
     """The base of all calls. `/api/v1` is added when the endpoint has no path, as the official clients do."""
     try:
-        parts = urlsplit(endpoint.strip())
-        httpx.URL(f"//{parts.netloc}").host.encode("idna")  # as a connection reads it
-        is_url = parts.port != 0 and parts.scheme in ("http", "https") and bool(parts.hostname)
-    except (ValueError, httpx.InvalidURL):
-        is_url = False
-    if not is_url:
+        parts = split_url(endpoint.strip())
+    except ValueError as error:
         raise ConfigError(
             f"The lakeFS endpoint {_without_credentials(endpoint)!r} is not a URL like https://lakefs.example.com. Nothing was "
             "touched.",
             kind="bad-endpoint",
-        )
+        ) from error
     if parts.username is not None or parts.password is not None:
         raise ConfigError(
             "The lakeFS endpoint holds credentials. Give them as access key id and secret access key instead.",

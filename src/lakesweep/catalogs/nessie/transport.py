@@ -9,12 +9,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from lakesweep.catalogs.connecting import advice_on_answer, advice_on_failure, new_client
+from lakesweep.catalogs.connecting import (
+    advice_on_answer,
+    advice_on_failure,
+    new_client,
+    split_url,
+)
 from lakesweep.catalogs.nessie.authentication import authentication_of
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
@@ -35,11 +40,13 @@ _CONNECT_SECONDS = 5.0
 def catalog_url(uri: str) -> str:
     """The base of all calls, without its closing slash; what can't be a Nessie v2 API is refused."""
     url = uri.strip().rstrip("/")
-    parts = urlsplit(url)
+    try:
+        parts = split_url(url)
+    except ValueError as error:
+        shown = url.rpartition("@")[2].partition("?")[0]
+        raise _bad_uri(shown, "is not a URL") from error
     shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        problem = "is not a URL"
-    elif parts.username is not None or parts.password is not None:
+    if parts.username is not None or parts.password is not None:
         problem = "holds credentials, which belong into --nessie-option"
     elif parts.query or parts.fragment:
         problem = "has a query"
@@ -49,7 +56,11 @@ def catalog_url(uri: str) -> str:
         problem = "has no path"
     else:
         return url
-    raise ConfigError(
+    raise _bad_uri(shown, problem)
+
+
+def _bad_uri(shown: str, problem: str) -> ConfigError:
+    return ConfigError(
         f"The Nessie URI {shown} {problem}. Write one like http://localhost:19120/api/v2. No server was asked.",
         kind="bad-endpoint",
     )

@@ -26,7 +26,7 @@ def open_sql_store(url: str) -> KeyValueStore:
 def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except ArgumentError as wrong:
+    except (ArgumentError, ValueError) as wrong:
         raise ConfigError(
             "the ref store's URL is not understood; use sqlite:///FILE or postgresql://USER@HOST/DATABASE"
         ) from wrong
