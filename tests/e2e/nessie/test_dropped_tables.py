@@ -336,17 +336,18 @@ class TestWhatOthersNeed:
 
 
 class TestInUse:
-    def assert_stays(self, lake: Lake, *words: str) -> None:
+    def assert_stays(self, lake: Lake, *words: str) -> RunRecord:
         before = lake.below("gone")
         record = lake.collect()
         assert lake.below("gone") == before
         assert noted(record, "stays", *words)
+        return record
 
     def test_a_place_that_somebody_writes_to_stays(self, lake: Lake) -> None:
         """All of it: nobody here knows what the new file's table needs."""
         gone = lake.dropped()
         lake.touch(gone.iceberg.write_orphan("new.parquet"), RECENTLY)
-        self.assert_stays(lake, "was written there")
+        self.assert_stays(lake, "was written there", "within the grace of dropped tables")
 
     def test_a_place_that_somebody_wrote_to_after_the_drop_stays(self, lake: Lake) -> None:
         """A folder is free to be used again, and its new files grow old as well."""
@@ -386,8 +387,9 @@ class TestInUse:
         gone.drop()
         lake.touch(gone.iceberg.write_orphan("new.parquet"), RECENTLY)
         before = lake.below("elsewhere")
-        self.assert_stays(lake, "was written there")
+        record = self.assert_stays(lake, "was written there")
         assert lake.below("elsewhere") == before
+        assert noted(record, lake.uri("elsewhere"), "the files of its table stay")
 
     def test_a_whole_store_stays(self, lake: Lake) -> None:
         """A dropped table at a bucket's root."""
@@ -786,10 +788,11 @@ class TestWritePaths:
         if is_dropped:
             quiet.drop()
 
-        lake.collect()
+        record = lake.collect()
         lake.collect()  # what the table's metadata said is collected by now
 
         assert foreign <= lake.files()
+        assert not noted(record, lake.uri("shared"), "nobody knows")
 
     @pytest.mark.parametrize("is_dropped", [False, True], ids=["live", "dropped"])
     def test_what_lies_around_a_metadata_path_of_before_is_no_tables(
