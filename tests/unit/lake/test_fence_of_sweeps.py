@@ -112,6 +112,42 @@ def test_a_large_commit_is_looked_through_at_once(history: History) -> None:
         repo.lake.refs.create_branch(repo.record, "back", large)
 
 
+def test_each_of_several_batches_counts(history: History) -> None:
+    """Two sweeps delete at once: what either has named is refused, also where many addresses are compared by hashes."""
+    repo = history.repo
+    fenced = []
+    for batch in ("batch-0002", "batch-0003"):
+        for number in range(50):
+            repo.put(f"many/{number}", batch.encode())
+        address = repo.address("many/42")
+        fenced.append((address, repo.commit()))
+        repo.lake.fence_batches.add(repo.record, batch, [address])
+        repo.lake.fence_batches.put_up(repo.record, batch, repo.clock() + timedelta(hours=1))
+    for address, commit in fenced:
+        with pytest.raises(CondemnedError, match=address):
+            repo.lake.refs.create_branch(repo.record, "back", commit)
+
+
+def test_a_batch_counts_beside_what_a_review_condemned(history: History) -> None:
+    """The single addresses of a hard delete don't hide those of a sweep."""
+    repo = history.repo
+    repo.lake.reviewer._condemn(repo.record, ["data/another"], repo.clock())
+    history.put_up()
+    with pytest.raises(CondemnedError, match=history.address):
+        _REVIVALS["branch"](history)
+
+
+def test_a_fence_that_was_put_up_and_lifted_is_another(history: History) -> None:
+    """Who read it before can't take it for untouched: meanwhile, what was fenced may have been deleted."""
+    fence, record = history.repo.lake.fence, history.repo.record
+    before = fence.read(record)
+    history.put_up()
+    history.repo.lake.fence_batches.lift(record, _BATCH)
+    after = fence.read(record)
+    assert after.state.batches == before.state.batches
+    assert after.held != before.held
+
+
 def test_rules_that_a_sweep_overtook_are_put_back(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:

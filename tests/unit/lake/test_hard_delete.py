@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import NoReturn
 
 import pytest
 
 from lakesweep.errors import ObjectNotFoundError, StorageError
+from lakesweep.lake.commits.committed import Committed
 from lakesweep.lake.context import partition_of
-from lakesweep.lake.errors import CondemnedError, GoneError, MissingError, NoChangesError
+from lakesweep.lake.errors import (
+    CondemnedError,
+    GoneError,
+    MissingError,
+    NoChangesError,
+    PreconditionFailedError,
+)
 from lakesweep.lake.hard_delete import reviewer as reviewing
 from lakesweep.lake.hard_delete.references import Holder
 from lakesweep.lake.lake import Lake
@@ -643,6 +651,32 @@ def test_a_deleted_object_is_brought_back_at_a_new_address() -> None:
     assert repo.read("a") == b"x"
 
 
+def test_what_is_brought_back_replaces_nothing() -> None:
+    """An object that was put there meanwhile stays."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    _review(repo)
+    repo.put("a", b"newer")
+    with pytest.raises(PreconditionFailedError, match="exists"):
+        repo.lake.tombs.bring_back(repo.record, address)
+    assert repo.read("a") == b"newer"
+    repo.lake.tombs.bring_back(repo.record, address, path="b")
+    assert repo.read("b") == b"x"
+
+
+def test_upkeep_leaves_what_can_be_brought_back() -> None:
+    """Until its time is over, its record and its bytes stay."""
+    repo = LakeRepo(hard_delete=True, undo_window=timedelta(hours=1)).create()
+    address = repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    _review(repo)
+    repo.clock.advance(minutes=50)
+    repo.lake.housekeeping.run()
+    repo.lake.tombs.bring_back(repo.record, address)
+    assert repo.read("a") == b"x"
+
+
 def test_where_no_more_copies_can_be_kept_the_others_are_deleted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -1023,6 +1057,35 @@ def test_a_drop_that_did_not_come_about_queues_nothing(repo: LakeRepo) -> None:
     assert _queue_length(repo) == 0
 
 
+def test_entries_of_a_commit_that_died_stay_though_their_drop_was_noted() -> None:
+    """The branch has their token still, as a sealed one: the note is forgotten, and they are not."""
+    repo = LakeRepo().create()
+    repo.put("a", b"x")
+    record = repo.lake.committing._staging.seal(repo.record, "main")
+    repo.lake.resetting._dropped_tokens.note(repo.record, "main", record.tokens, repo.clock())
+    repo.clock.advance(hours=2)
+    repo.lake.housekeeping.run()
+    assert repo.read("a") == b"x"
+    assert repo.kv.page("cleanup-tokens") == []
+
+
+def test_a_look_that_failed_is_made_again_in_full(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A range that could not be read is no range without addresses."""
+    address = repo.put("a", b"x")
+    repo.commit()
+
+    def fail(*_: object) -> NoReturn:
+        raise StorageError("the store was away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Committed, "addresses", fail)
+        with pytest.raises(StorageError):
+            _held(repo, address)
+    assert _held(repo, address) is Holder.COMMIT
+
+
 def test_a_stream_that_was_given_up_does_not_go_on(repo: LakeRepo) -> None:
     """Its address was queued, so a delete may yet come for it."""
 
@@ -1035,3 +1098,16 @@ def test_a_stream_that_was_given_up_does_not_go_on(repo: LakeRepo) -> None:
     with pytest.raises(MissingError, match="silent for too long"):
         repo.lake.objects.upload(repo.record, "main", "a", slow_body())
     assert repo.paths() == []
+
+
+def test_the_ledger_tells_of_a_delete_for_three_months(repo: LakeRepo) -> None:
+    """Then it forgets it."""
+    repo.put("a", b"x")
+    repo.lake.objects.delete(repo.record, "main", "a")
+    _review(repo)
+    repo.clock.advance(days=89)
+    repo.lake.housekeeping.run()
+    assert [row.outcome for row in repo.lake.delete_ledger.rows(repo.record)] == ["gone"]
+    repo.clock.advance(days=1)
+    repo.lake.housekeeping.run()
+    assert not list(repo.lake.delete_ledger.rows(repo.record))
