@@ -270,6 +270,35 @@ def test_large_objects_are_copied_in_parts(server: LoopbackS3, store: ObjectStor
     assert store.read("copy") == bytes(range(250)) * 100
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_copy_that_failed_half_way_is_a_failure(
+    intercept: LoopbackS3, store: ObjectStore, parts: int
+) -> None:
+    """S3 has begun its answer by then: a 200 that holds an error."""
+    from lakesweep.storage.s3.copy_object import copy_object
+
+    def fail(request: Request) -> Response | None:
+        is_last = "uploadId" in request.query and request.method == "POST"
+        is_whole = parts == 1 and "x-amz-copy-source" in request.headers
+        if not (is_last or is_whole):
+            return None
+        return Response(
+            200, b"<Error><Code>InternalError</Code><Message>try again</Message></Error>"
+        )
+
+    store.write("a", b"bytes")
+    intercept.intercept = fail
+    with pytest.raises(StorageError, match="InternalError"):
+        copy_object(
+            store.backend._client,  # type: ignore[attr-defined]
+            f"lake/{store.root.key}/a",
+            5,
+            f"{store.root.key}/b",
+            largest_single_copy=5 if parts == 1 else 0,
+            part_bytes=2,
+        )
+
+
 def test_buckets_of_one_server_copy_without_the_client(
     server: LoopbackS3, store: ObjectStore, options: StorageOptions
 ) -> None:

@@ -107,6 +107,22 @@ def test_throttled_keys_of_a_batch_are_not_sent_after_the_time() -> None:
     assert [o.status for o in outcomes] == [DeleteStatus.GONE, DeleteStatus.THROTTLED]
 
 
+def test_what_a_lost_answer_may_have_deleted_counts_as_deleted() -> None:
+    """The first call went through, and its answer did not: the second finds nothing there."""
+    tries = 0
+
+    def answer(keys: Sequence[str]) -> list[DeleteOutcome]:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise StorageError("the connection ended", kind=TRANSIENT)
+        return [DeleteOutcome(key, DeleteStatus.ALREADY_ABSENT) for key in keys]
+
+    store, _ = store_of(answer)
+    outcomes = store.delete_many(["k0", "k1"])
+    assert [o.status for o in outcomes] == [DeleteStatus.GONE, DeleteStatus.GONE]
+
+
 def test_object_written_between_the_look_and_the_delete_is_kept() -> None:
     """The version that was looked at is the condition of the delete."""
     store, backend = store_of()

@@ -93,3 +93,10 @@ def test_a_bucket_that_does_not_tell_is_unknown(monkeypatch: pytest.MonkeyPatch)
 def test_a_bucket_without_versions_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """An empty answer is the answer of a bucket that never had versions."""
     assert _asked(monkeypatch, {"versioning": "<VersioningConfiguration/>"}).kept is Kept.NOT_KEPT
+
+
+def test_a_bucket_whose_versioning_is_suspended_keeps_what_it_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Objects written before that stay as old versions when they are deleted."""
+    assert _asked(monkeypatch, {"versioning": _versioning("Suspended")}).kept is Kept.KEPT

@@ -18,6 +18,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage import DeleteStatus, ObjectStore, StorageOptions, open_store
+from lakesweep.storage.local_walk import walk_files
 
 
 @pytest.fixture
@@ -101,6 +102,16 @@ def test_strange_file_names_are_listed_and_odd(store: ObjectStore, root: Path) -
     assert found == {"new\nline": True, "bad\ufffd": True, "plain": False, "dir\ufffd/inside": True}
     outcomes = store.delete_many(list(found))
     assert [o.key for o in outcomes if o.status is DeleteStatus.GONE] == ["plain"]
+
+
+def test_a_listing_goes_on_in_the_middle_of_a_folder(store: ObjectStore, root: Path) -> None:
+    """A folder sorts before the key after which it goes on, and holds others that come behind."""
+    keys = ["a/1", "a/b/1", "a/b/2", "a/c", "b"]
+    for key in keys:
+        store.write(key, b"x")
+    for number, last in enumerate(keys):
+        behind = [key for key, _ in walk_files(str(root), "", last)]
+        assert behind == keys[number + 1 :]
 
 
 def test_folders_are_no_objects(store: ObjectStore, root: Path) -> None:
