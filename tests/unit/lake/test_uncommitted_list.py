@@ -11,6 +11,7 @@ import pytest
 from lakesweep.errors import FormatError
 from lakesweep.formats.entries import AddressType, Entry
 from lakesweep.formats.tables import UNCOMMITTED_SCHEMA, read_uncommitted
+from lakesweep.lake.collection import staged_scan
 from lakesweep.lake.errors import InvalidRequestError
 from lakesweep.lake.staging.staged_values import encode_staged
 from lakesweep_testing.lakes import LakeRepo
@@ -48,6 +49,42 @@ def test_everything_staged_on_every_branch_is_listed(repo: LakeRepo) -> None:
     repo.lake.objects.delete(repo.record, "main", "b")
     expected.pop(1)
     assert sorted(repo.uncommitted()) == sorted(expected)
+
+
+def test_long_tokens_are_listed_to_their_end(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is read in batches, from its beginning, however far the one before it went."""
+    monkeypatch.setattr("lakesweep.lake.collection.uncommitted_list._SCAN_ROWS", 2)
+    expected = {repo.put(f"{number}") for number in range(5)}
+    repo.lake.committing._staging.seal(repo.record, "main")
+    expected |= {repo.put(f"{number}") for number in range(3)}
+    assert set(repo.uncommitted()) == expected
+
+
+def test_tracked_copies_are_listed_to_their_end(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nothing else has their addresses by then."""
+    monkeypatch.setattr("lakesweep.lake.collection.uncommitted_list._SCAN_ROWS", 2)
+    expected = {repo.put(f"{number}") for number in range(5)}
+    for number in range(5):
+        repo.lake.copying.copy(repo.record, "main", f"copy-{number}", f"{number}")
+    repo.lake.objects.delete_many(repo.record, "main", repo.paths())
+    assert set(repo.uncommitted()) == expected
+
+
+def test_an_address_far_behind_in_a_token_is_found(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is staged there refers to its object, whatever stands before it."""
+    monkeypatch.setattr(staged_scan, "_SCAN_ROWS", 2)
+    addresses = [repo.put(f"{number}") for number in range(5)]
+    token = repo.lake.branches.head(repo.record, "main").staging_token
+    found = staged_scan.staged_among(
+        repo.lake.uncommitted_list._context, repo.record, token, addresses
+    )
+    assert found == set(addresses)
 
 
 def test_file_is_as_the_real_server_writes_it(repo: LakeRepo) -> None:

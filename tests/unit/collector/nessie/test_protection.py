@@ -34,3 +34,11 @@ def test_in_a_place_only_files_that_are_old_enough_may_go() -> None:
 def test_a_folder_that_may_be_another_place_is_nobodys_to_delete_from() -> None:
     index = FolderIndex.of([("s3://lake/t", "")], elsewhere="outside")
     assert index.label_of("s3://lake/t/%2e%2e/a") == NOT_UNDERSTOOD
+
+
+def test_of_two_labels_of_a_folder_the_first_holds() -> None:
+    """A base location of a live table may also be one that was given up, and what protects is said first."""
+    labels = [("s3a://lake/t", "given up"), ("s3://lake/t", "")]
+    index = FolderIndex.of(labels, overruling=[("s3://lake/u", "first"), ("s3://lake/u", "later")])
+    assert index.label_of("s3://lake/t/data") == "given up"
+    assert index.label_of("s3://lake/u") == "first"
