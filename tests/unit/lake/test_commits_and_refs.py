@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,6 +17,7 @@ from lakesweep.lake.errors import (
     InvalidRequestError,
     MissingError,
     NoChangesError,
+    RefStoreError,
 )
 from lakesweep_testing.lakes import LakeRepo
 
@@ -591,3 +592,23 @@ class TestListing:
         assert pages("b/d/", after="b/") == ["b/d/e", "b/d/f"]
         assert pages("d-", delimiter="--") == ["d--", "d--e"]
         assert pages("", after="b/") == ["c", "d--", "d--e"]
+
+
+def test_a_head_is_noted_before_its_branch_goes(
+    repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever dies in between leaves a note too many, and not a head that no rule retains."""
+    repo.put("a")
+    commit = repo.commit()
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
+    real = repo.kv.delete_if
+
+    def die_after(partition: str, key: bytes, expected: bytes) -> NoReturn:
+        real(partition, key, expected)
+        raise RefStoreError("killed")
+
+    monkeypatch.setattr(repo.kv, "delete_if", die_after)
+    with pytest.raises(RefStoreError):
+        repo.lake.branches.delete(repo.record, "dev")
+    assert "dev" not in repo.branches()
+    assert [move.commit_id for move in repo.lake.head_moves.all(repo.record)] == [commit]
