@@ -103,6 +103,22 @@ def test_walk_over_files_goes_on_where_it_stopped(
     assert all(before - after <= 10 for before, after in itertools.pairwise(counts))
 
 
+def test_a_head_that_was_left_today_stays_noted_though_its_commit_is_old() -> None:
+    """The rules count from when it was left."""
+    repo = LakeRepo().create()
+    repo.lake.rules.set(repo.record, RetentionRules(7))
+    repo.put("a")
+    repo.commit()
+    repo.lake.refs.create_branch(repo.record, "dev", "main")
+    repo.clock.advance(days=100)
+    repo.lake.branches.delete(repo.record, "dev")
+    repo.lake.housekeeping.run()
+    assert len(list(repo.lake.head_moves.all(repo.record))) == 1
+    repo.clock.advance(days=40)
+    repo.lake.housekeeping.run()
+    assert not list(repo.lake.head_moves.all(repo.record))
+
+
 @pytest.mark.slow
 def test_head_moves_past_every_rule_go() -> None:
     """And what is retained is the same with them and without them, every day."""
