@@ -15,7 +15,7 @@ from lakesweep.collector.judge.candidates import listed_parts
 from lakesweep.collector.judge.meeting import Judged
 from lakesweep.collector.judge.references import LIVE, PROTECTING
 from lakesweep.collector.nessie.context import NessieContext
-from lakesweep.collector.nessie.judging import file_judge, judge_files
+from lakesweep.collector.nessie.judging import FilesJudged, file_judge, judge_files
 from lakesweep.collector.nessie.listing import FILE_SCHEMA
 from lakesweep.collector.nessie.protection import DROPPED_TABLE, FolderIndex
 from lakesweep.collector.nessie.records import save_plan
@@ -174,3 +174,20 @@ def test_a_name_that_may_mean_another_place_is_protected(
     judged = judge(context, parts, NamedFiles("live", (A,), LIVE))
     assert judged.tallies[Verdict.PROTECTED] == Tally(1, 10)
     assert judged.garbage == []
+
+
+def test_a_missing_manifest_counts_but_for_those_of_dropped_tables() -> None:
+    """What a live table's manifest names is not known without it."""
+    rows = [
+        {"item": f"m:0:{name}", "problem": "no such file", "is_missing": is_missing, "kind": kind}
+        for name, is_missing, kind in (
+            ("live-missing", True, LIVE),
+            ("live-damaged", False, LIVE),
+            ("dropped-missing", True, PROTECTING),
+            ("dropped-damaged", False, PROTECTING),
+        )
+    ]
+    judged = FilesJudged(
+        **dict.fromkeys(Judged.__slots__) | {"reference_counts": rows}  # type: ignore[arg-type]
+    )
+    assert judged.bad_manifests.keys() == {"live-missing", "live-damaged", "dropped-damaged"}
