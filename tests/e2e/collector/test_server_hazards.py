@@ -214,6 +214,20 @@ def test_commits_that_only_the_server_retains_are_kept_and_reported(make_scene: 
     assert any("because the server retains them" in note for note in record.notes)
 
 
+def test_rules_that_are_removed_while_a_run_reads_expire_nothing(make_scene: MakeScene) -> None:
+    """The rules were read, and the server that is then asked for its list has none any more."""
+    scene = make_scene()
+
+    def remove_first(request: httpx.Request, send: Send) -> httpx.Response:
+        if route_of(request) == "POST gc/prepare_commits/async":
+            scene.lake.client.delete_rules(scene.name)
+        return send(request)
+
+    record = run_mark(scene.context(transport=MeddlingTransport(remove_first)), AGED)
+    assert record.objects["expired"] == 0
+    assert any("removed during the run" in note for note in record.notes)
+
+
 @pytest.mark.parametrize("answer", [(200, {"grace_period": 21600}), (404, {"message": "no"})])
 def test_6_6_5_short_grace_period_of_an_old_server_does_not_lower_the_age(
     scene: Scene, answer: tuple[int, dict[str, object]]

@@ -111,17 +111,25 @@ def test_a_manifest_that_somebody_wrote_after_us_stays(history, store):
 
 
 def test_commits_made_while_the_dump_was_written_are_added(history, store):
-    """A branch may point at a commit that the dump passed already."""
-    late = [commit("late", "three", day=6), commit("later", "late", day=7)]
+    """A branch, a tag or a move may name a commit that the dump passed already; so may a merge, by each of its parents."""
+    late = [
+        commit("late", "three", day=6),
+        commit("side", "three", day=6),
+        commit("merge", "late", "side", day=7),
+        commit("tagged", "three", day=6),
+        commit("left", "three", day=6),
+    ]
 
     def dump_too_early(request):
-        history.branches[1] = BranchHead(BranchId("main"), an_id("later"))
+        history.branches[1] = BranchHead(BranchId("main"), an_id("merge"))
+        history.tags.append(Tag(TagId("v2"), an_id("tagged")))
         answer = history.answer(request)
         history.commits.extend(late)
         return answer
 
     history.overrides["PUT", "refs/dump"] = dump_too_early
-    refs = read_commit_graph(history.client(), store, "repo")
+    history.head_moves = [HeadMove(BranchId("gone"), an_id("left"), START)]
+    refs = read_commit_graph(history.client(), store, "repo", with_head_moves=True)
     assert ids(refs.graph) == {c.id for c in history.commits}
 
 

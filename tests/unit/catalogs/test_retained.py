@@ -114,17 +114,25 @@ def test_any_other_400_is_an_error(with_rules, store, normaliser, body):
     [
         {"completed": True},
         {"completed": True, "error": {"message": "disk full"}},
+        {"completed": False, "error": {"message": "disk full"}},
         {"completed": True, "error": {"message": "branch not found"}},
         {"completed": True, "result": {"run_id": "r1"}},
     ],
-    ids=["no result", "failed", "not found, but there are rules", "half a result"],
+    ids=[
+        "no result",
+        "failed",
+        "failed and not completed",
+        "not found, but there are rules",
+        "half a result",
+    ],
 )
 def test_a_task_that_failed_is_an_error_and_not_no_rules(with_rules, store, normaliser, status):
     """Taking a failure for "no commits retained" would delete everything."""
     answer = {"task_id": "t", "update_time": "2024-05-01T12:00:00Z", **status}
     with_rules.overrides[STATUS] = lambda r: httpx.Response(200, json=answer)
-    with pytest.raises(CatalogError):
+    with pytest.raises(CatalogError) as caught:
         server_retained_commits(with_rules.client(), store, "repo", normaliser)
+    assert caught.value.kind != "catalog-timeout"
 
 
 def test_a_repository_that_is_not_there_is_an_error(fake, store, normaliser):
