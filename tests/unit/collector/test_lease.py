@@ -294,6 +294,33 @@ def test_a_lease_that_could_not_be_taken_to_the_end_is_given_back(
         taken.assert_held()
 
 
+def test_a_lease_whose_answer_got_lost_is_given_back(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store made the file and nobody heard of it: a lease that nobody holds must not keep out the next run."""
+    write = store.write
+
+    def write_without_an_answer(key: str, data: bytes, **how: Any) -> ObjectInfo:
+        info = write(key, data, **how)
+        if how.get("create") and key.startswith(LEASES):
+            raise StorageError("the answer got lost")
+        return info
+
+    monkeypatch.setattr(store, "write", write_without_an_answer)
+    with pytest.raises(StorageError, match="the answer got lost"):
+        Lease(store, "repo", "gc").__enter__()
+    monkeypatch.undo()
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
+def test_a_file_of_somebody_else_beside_the_leases_is_none(store: ObjectStore) -> None:
+    """Tools leave notes and markers in folders; they keep no run out, and end none."""
+    store.write(f"{LEASES}note.json", b"{}")
+    with Lease(store, "repo", "gc") as taken:
+        taken.assert_held()
+
+
 def test_unreadable_lease_counts_as_held(store: ObjectStore) -> None:
     """Doubt about the lease keeps the data."""
     store.write(f"{LEASES}000000000001.json", b"\x00")
