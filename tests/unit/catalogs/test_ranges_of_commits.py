@@ -46,6 +46,17 @@ def test_a_missing_metarange_is_refused(store):
     assert caught.value.kind == "metarange-missing"
 
 
+@pytest.mark.parametrize("read", [ranges_of_commits, read_metarange_table])
+def test_a_metarange_that_did_not_come_is_refused(store, monkeypatch, read):
+    """A reader that loses a file without a word would make its commits' objects garbage."""
+    ids = [put(store, range_info("a")), put(store, range_info("b"))]
+    read_many = store.read_many
+    monkeypatch.setattr(store, "read_many", lambda keys: read_many(keys[:-1]))
+    with pytest.raises(UnsafeToSweepError) as caught:
+        list(read(store, ids))
+    assert caught.value.kind == "metarange-missing"
+
+
 def test_a_damaged_metarange_is_refused(store):
     """Bytes that are no metarange hold no ranges that we know of."""
     damaged = MetaRangeId("1" * 64)

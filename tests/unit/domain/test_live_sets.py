@@ -88,6 +88,13 @@ def test_damaged_facts_are_refused(name: str, damage: object) -> None:
     assert refusal.value.kind == "damaged-mark-facts"
 
 
+def test_a_grace_before_the_drop_is_refused() -> None:
+    """It would count from a time after the mark."""
+    fields = json.loads(FACTS.to_json())
+    with pytest.raises(FormatError, match="dropped_grace"):
+        MarkFacts.from_json(json.dumps({**fields, "dropped_grace": -1}))
+
+
 @pytest.mark.parametrize("text", ["", "[]", "null", "{}", FACTS.to_json()[:-1]])
 def test_facts_cut_short_are_refused(text: str) -> None:
     """So is text that is not whole."""
@@ -97,7 +104,12 @@ def test_facts_cut_short_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("content_type", "DELTA_LAKE_TABLE"), ("snapshot_id", "5"), ("snapshot_id", True)],
+    [
+        ("content_type", "DELTA_LAKE_TABLE"),
+        ("snapshot_id", "5"),
+        ("snapshot_id", True),
+        ("last_seen", "2024-05-01T00:00:00"),  # of which zone?
+    ],
 )
 def test_damaged_dropped_tables_are_refused(field: str, value: object) -> None:
     """The parts of a fact are looked at as closely as the whole."""
