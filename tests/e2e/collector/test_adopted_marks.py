@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakesweep.catalogs.lakefs.values import ServerProfile
 from lakesweep.collector.lakefs import repository as repository_module
 from lakesweep.collector.lakefs.between_runs.history import list_runs
 from lakesweep.collector.lakefs.collect import run_resume, run_sweep
 from lakesweep.collector.record import RunRecord, RunStatus
 from lakesweep.collector.request import SweepRequest
 from lakesweep.domain.cutoff import Cutoff
-from lakesweep.errors import ConfigError, PartlySweptError
+from lakesweep.errors import ConfigError, PartlySweptError, UnsafeToSweepError
 from lakesweep_testing.embedded import MIN_AGE
 from lakesweep_testing.faults import FaultPlan, FaultyStore
 from lakesweep_testing.scene import Scene
@@ -56,6 +57,18 @@ def test_only_what_is_garbage_now_is_deleted(scene: Scene) -> None:
     scene.assert_nothing_else_gone()
     again = run_sweep(scene.context(), FOLDER, SweepRequest())
     assert any("swept already" in note for note in again.notes)
+
+
+def test_old_mark_is_refused_where_the_server_does_not_tell_of_all_that_is_staged(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody knows that its rows were ever committed, and linked objects of such a server look like garbage."""
+    monkeypatch.setattr(ServerProfile, "lists_linked_objects", False)
+    write_old_mark(scene, scene.garbage.values())
+    with pytest.raises(UnsafeToSweepError) as caught:
+        run_sweep(scene.context(), FOLDER, SweepRequest())
+    assert caught.value.kind == "local-store"
+    assert scene.left() == set(scene.garbage)
 
 
 def test_old_mark_that_failed_half_way_is_resumed_and_adds_up(

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
+from lakesweep.catalogs.lakefs.values import ServerProfile
 from lakesweep.collector.lakefs.collect import run_gc, run_mark
 from lakesweep.collector.lakefs.request import Flow, MarkRequest, What, WhatIfRequest
 from lakesweep.collector.lakefs.what_if.what_if import run_what_if
@@ -212,6 +213,20 @@ def test_commits_that_only_the_server_retains_are_kept_and_reported(make_scene: 
     record = run_gc(scene.context(transport=MeddlingTransport(add_all)), AGED, SweepRequest())
     assert {name for name in scene.garbage if name.startswith("expired")} == scene.left()
     assert any("because the server retains them" in note for note in record.notes)
+
+
+def test_server_that_does_not_tell_of_linked_objects_collects_committed_data_alone(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real server on local files: what was linked there and not committed would look like garbage."""
+    monkeypatch.setattr(ServerProfile, "lists_linked_objects", False)
+    for what in (What.ALL, What.UNCOMMITTED):
+        with pytest.raises(UnsafeToSweepError) as caught:
+            run_gc(scene.context(), replace(AGED, what=what), SweepRequest())
+        assert caught.value.kind == "local-store"
+    assert scene.left() == set(scene.garbage)
+    assert scene.gc(replace(AGED, what=What.COMMITTED)).objects["deleted"]
+    scene.assert_nothing_else_gone()
 
 
 def test_rules_that_are_removed_while_a_run_reads_expire_nothing(make_scene: MakeScene) -> None:
