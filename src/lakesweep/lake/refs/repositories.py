@@ -104,7 +104,7 @@ class Repositories:
         return repository
 
     def as_it_is(self, repository: Repository) -> Repository | None:
-        """The same repository with its present settings; None once it is deleted, or about to be."""
+        """A repository with its present settings; None once it is deleted, or about to be."""
         found = self._find(repository.id)
         if found is None or found.is_in_deletion or found.instance_uid != repository.instance_uid:
             return None
