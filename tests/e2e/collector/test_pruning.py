@@ -262,6 +262,22 @@ def test_a_users_own_dump_of_refs_stays_whole(make_scene: MakeScene) -> None:
     assert b"commit" not in entities
 
 
+def test_a_users_dump_before_the_last_stays_whole(make_scene: MakeScene) -> None:
+    """Its branches may stand again where they stood then, and a dump of ours has the same file of them."""
+    scene = make_scene()
+    before = scene.retained_commit
+    scene.user.hard_reset("main", before)
+    scene.lake.client.dump_refs(scene.name)
+    files = {key for key in _ours(scene) if not key.startswith(GC)}
+    scene.upload("main", "base", "new")
+    scene.user.commit("main")
+    scene.lake.client.dump_refs(scene.name)
+    scene.user.hard_reset("main", before)
+    scene.lake.clock.advance(DAY)
+    _collect_often(scene)
+    assert files <= scene.present_keys()
+
+
 def test_a_repository_that_nobody_dumped_has_no_dump_after_a_run(make_scene: MakeScene) -> None:
     """A dump has served when it is read."""
     scene = make_scene()
