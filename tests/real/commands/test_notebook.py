@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.mark.filterwarnings("default")
@@ -22,7 +22,7 @@ def test_the_notebook_finds_and_deletes_what_it_says(
     # An earlier test of this process may have set it.
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     notebook: Any = nbformat.read(ROOT / "examples" / "notebook" / "first_look.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    NotebookClient(notebook, timeout=500, resources={"metadata": {"path": str(tmp_path)}}).execute()
     answers = [
         "".join(output.get("data", {}).get("text/plain", "") for output in cell.get("outputs", []))
         for cell in notebook.cells

@@ -16,7 +16,7 @@ from lakesweep_testing.servers.process import free_port
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_the_tutorial_works_line_by_line(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_tutorial_works_line_by_line(tmp_path: Path) -> None:
             start_new_session=True,
         )
         try:
-            status = shell.wait(270)
+            status = shell.wait(570)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGTERM)

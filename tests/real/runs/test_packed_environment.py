@@ -18,7 +18,7 @@ from lakesweep.lake.server import LakeServer
 from lakesweep_testing.commands import Repository, lake_environment, new_repository
 from lakesweep_testing.servers import SparkConnect, SparkMaster, SparkWorker
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).resolve().parents[3]
 BARE = str(Path(sys._base_executable).resolve())  # type: ignore[attr-defined]
