@@ -334,3 +334,38 @@ def test_no_lease_still_reads_the_clock_of_the_store(store: ObjectStore) -> None
         assert none.store_time is not None
         none.assert_held()
     assert not any(batch.num_rows for batch in store.list(LEASES))
+
+
+def test_of_two_that_find_no_lease_at_once_one_gets_it(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one takes it between the look and the write."""
+    first = Lease(store, "repo", "gc")
+    look = Lease._highest
+
+    def overtaken(lease: Lease) -> Any:
+        found = look(lease)
+        monkeypatch.setattr(Lease, "_highest", look)
+        first.__enter__()
+        return found
+
+    monkeypatch.setattr(Lease, "_highest", overtaken)
+    with pytest.raises(UnsafeToSweepError, match="at this moment"):
+        Lease(store, "repo", "sweep").__enter__()
+    first.assert_held()
+
+
+def test_a_lease_that_is_renewed_while_it_is_taken_over_stays(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its owner was only slow, and may delete until the end of what it has renewed."""
+    with Lease(store, "repo", "gc") as first:
+
+        def is_stale(*_: object) -> bool:
+            first.renew()
+            return True
+
+        monkeypatch.setattr(Lease, "_is_stale", is_stale)
+        with pytest.raises(UnsafeToSweepError):
+            Lease(store, "repo", "sweep").__enter__()
+        first.assert_held()
