@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 BIN := .venv/bin
-QUICK := "not real and not spark and not slow"
+QUICK := "not real and not spark and not slow and not search"
 # So many processes for two cores, each with the tests of whole files: many tests wait for processes that they started. In the
 # order of the files: by the number of tests, as would be the rule, files of few long ones come last.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
@@ -26,19 +26,19 @@ demo: setup  ## the whole story on an embedded lake, in about a minute
 	@$(BIN)/lakesweep demo
 
 test: setup  ## every test that needs no server from outside Python
-	$(BIN)/pytest -m "not real" --ignore=tests/real $(PARALLEL) $(ARGS)
+	$(BIN)/pytest -m "not real and not search" --ignore=tests/real $(PARALLEL) $(ARGS)
 
 test-fast: setup  ## unit and property tests without the slow ones, few examples, no JVM: under a minute
 	HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-fast} $(BIN)/pytest -q -m $(QUICK) $(FEWER) tests/unit tests/property --durations=9 --durations-min=1 $(ARGS)
 
-test-real: setup real-parts  ## tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
-	$(BIN)/pytest -m "real and not cluster" -n 2 --dist loadfile $(ARGS)
+test-real: setup real-parts  ## long searches, and tests against real lakeFS, Nessie, MinIO, Azurite, fake-gcs-server, PostgreSQL, MariaDB, Spark with Iceberg
+	$(BIN)/pytest -m "(real or search) and not cluster" -n 2 --dist loadfile $(ARGS)
 
 test-clusters: setup real-parts  ## executors that are killed, and keys that end, on a cluster of processes; minutes each
 	$(BIN)/pytest -m cluster $(ARGS)
 
 coverage: setup  ## every test without a JVM in one process: fails if they run less of the product than the floor
-	$(BIN)/pytest -m "not real and not spark" tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
+	$(BIN)/pytest -m "not real and not spark and not search" tests/unit tests/property tests/contract tests/e2e --cov --cov-report=term $(ARGS)
 
 mutations: setup  ## put known mistakes into a copy of the source one by one; each must make a named test fail
 	$(BIN)/python tools/mutations.py --page docs/reference/mutations.md $(ARGS)

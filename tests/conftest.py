@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import ssl
 import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 import typer.main
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
@@ -106,6 +108,27 @@ def _patient_clients() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for waiting in ("connect", "read", "write", "pool"):
             patch.setattr(DEFAULT_TIMEOUT_CONFIG, waiting, 100.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _authorities_read_once() -> Iterator[None]:
+    """A program makes one client of HTTP, which reads all authorities for a twentieth of a second; tests make thousands."""
+    read = httpx.create_ssl_context
+
+    @cache
+    def kept() -> ssl.SSLContext:
+        return read()
+
+    def create(verify: object = True, cert: object = None, trust_env: bool = True) -> object:
+        names_some = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
+        if verify is True and cert is None and trust_env and not names_some:
+            return kept()
+        return read(verify, cert, trust_env)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(httpx, "create_ssl_context", create)
+        patch.setattr("httpx._transports.default.create_ssl_context", create)
         yield
 
 

@@ -49,6 +49,7 @@ def has_swept(context: RunContext) -> bool:
     return any(run.status is RunStatus.SWEPT for run in runs)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize("with_backup", [False, True], ids=["plain", "with backup"])
 def test_sweep_killed_after_any_change_is_resumed_and_adds_up(
     lake: KilledLake, mark_id: str, with_backup: bool
@@ -89,6 +90,7 @@ def test_sweep_killed_after_any_change_is_resumed_and_adds_up(
             assert copies == {str(f.relative_to(lake.namespace)) for f in lake.garbage}
 
 
+@pytest.mark.search
 def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(
     lake: KilledLake,
 ) -> None:

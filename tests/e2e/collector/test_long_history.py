@@ -57,6 +57,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return ids
 
 
+@pytest.mark.search
 def test_a_collection_makes_no_object_of_a_commit(
     server: HistoryServer, context: RunContext, made: list[str]
 ) -> None:

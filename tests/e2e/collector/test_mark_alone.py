@@ -39,6 +39,7 @@ MakeScene = Callable[..., Scene]
 CLEAN = replace(AGED, flow=Flow.CLEAN)
 
 
+@pytest.mark.search
 def test_what_moves_before_any_request_of_a_mark_is_not_in_it(make_scene: MakeScene) -> None:
     """Without retention rules every commit is live, so only the order of reading keeps what moves.
 

@@ -128,8 +128,8 @@ class RandomUser:
 @pytest.mark.parametrize(
     ("seed", "what"),
     [
-        (0, [What.ALL]),
-        (2, [What.UNCOMMITTED]),
+        pytest.param(0, [What.ALL], marks=pytest.mark.search),
+        pytest.param(2, [What.UNCOMMITTED], marks=pytest.mark.search),
         (4, [What.ALL, What.UNCOMMITTED]),
     ],
 )

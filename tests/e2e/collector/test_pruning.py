@@ -60,6 +60,7 @@ def _ours(scene: Scene) -> set[str]:
     return {key for key in scene.present_keys() if key.startswith("_lakefs/")}
 
 
+@pytest.mark.search
 def test_after_five_cycles_there_are_no_more_files_than_after_three(
     make_scene: MakeScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

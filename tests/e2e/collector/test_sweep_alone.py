@@ -32,6 +32,7 @@ from lakesweep_testing.trouble import (
 MakeScene = Callable[..., Scene]
 
 
+@pytest.mark.search
 @pytest.mark.usefixtures("without_fences")
 def test_what_moves_before_any_request_of_a_sweep_is_kept(make_scene: MakeScene) -> None:
     """The mark names everything. Before each request in turn, what is live moves: it is committed, linked, renamed."""

@@ -1,4 +1,4 @@
-"""The commands as processes of their own: what a shell script and spark-submit get."""
+"""The commands as processes of their own: what a shell script gets."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ from pathlib import Path
 import pytest
 
 from lakesweep.engine.process_tree import VARIABLE, is_process_left
-from lakesweep.engine.startup import quick_start_options
-from lakesweep.java import find_java_home
 from lakesweep.jobs.submitted import run_backup_job, run_restore_job
 from lakesweep_testing.commands import Repository
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 MakeRepository = Callable[[str], Repository]
-HADOOP = "spark.hadoop.lakefs."
 
 
 def start(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -91,44 +88,6 @@ def test_a_small_mark_starts_no_session_and_leaves_no_process(
     assert (record["status"], record["objects"]["garbage"]) == ("marked", 1)
     lease = next((repo.folder / "_lakefs/retention/gc/lakesweep/lease").glob("*.json"))
     assert json.loads(lease.read_text())["process_tree"] == mark
-
-
-@pytest.mark.usefixtures("environment")
-def test_spark_submit_as_in_the_seeds(
-    make_repository: MakeRepository,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Properties come from the session alone: server, credentials, and the stage."""
-    repo = make_repository("submitted")
-    properties = {
-        f"{HADOOP}api.url": f"{os.environ['LAKECTL_SERVER_ENDPOINT_URL']}/api/v1",
-        f"{HADOOP}api.access_key": os.environ["LAKECTL_CREDENTIALS_ACCESS_KEY_ID"],
-        f"{HADOOP}api.secret_key": os.environ["LAKECTL_CREDENTIALS_SECRET_ACCESS_KEY"],
-        f"{HADOOP}gc.do_sweep": "false",
-        f"{HADOOP}gc.mark_id": "by-submit",
-        "spark.ui.enabled": "false",
-    }
-    for name in (
-        "SERVER_ENDPOINT_URL",
-        "CREDENTIALS_ACCESS_KEY_ID",
-        "CREDENTIALS_SECRET_ACCESS_KEY",
-    ):
-        monkeypatch.delenv(f"LAKECTL_{name}")
-    monkeypatch.setenv("JAVA_HOME", str(find_java_home()))
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    job = start(sys.executable, "-m", "lakesweep", "job", "gc", cwd=tmp_path).stdout.strip()
-    confs = [word for name, value in properties.items() for word in ("-c", f"{name}={value}")]
-    submit = Path(sys.executable).with_name("spark-submit")
-    spark = ["--master", "local[2]", "--driver-java-options", quick_start_options()]
-    words = ["submitted", "us-east-1", "--quiet", "--output", "json"]
-    done = start(submit, *spark, *confs, job, *words, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    record = json.loads(done.stdout)
-    assert (record["status"], record["mark_id"]) == ("marked", "by-submit")
-    assert record["objects"]["garbage"] == 2
-    assert repo.has(repo.expired)
 
 
 @pytest.mark.usefixtures("environment", "spark")

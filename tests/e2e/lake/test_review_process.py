@@ -124,6 +124,7 @@ def test_no_process_where_nobody_wants_reviews(tmp_path: Path) -> None:
             _wait_for(_overwrite(lake))
 
 
+@pytest.mark.search
 def test_a_start_that_fails_is_tried_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may have no room for a process, or for its pipe; a server that stops then has nothing to end."""
     tried: list[bool] = []
@@ -147,6 +148,7 @@ def test_a_start_that_fails_is_tried_again(lake: Lake, monkeypatch: pytest.Monke
         _wait_for(is_gone)
 
 
+@pytest.mark.search
 def test_killed_server_leaves_no_reviewer(tmp_path: Path) -> None:
     """`lakesweep serve --hard-delete` reviews beside its requests, and the reviewer goes with it."""
     words = [

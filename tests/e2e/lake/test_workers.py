@@ -139,6 +139,7 @@ def test_workers_log_as_the_server_was_told_to(served: Served) -> None:
     assert SECRET not in said
 
 
+@pytest.mark.search
 def test_killed_worker_is_replaced_and_nothing_acknowledged_is_lost(served: Served) -> None:
     """The port stays open, another process takes over."""
     assert served.call("POST", f"{_UPLOAD}a", content=b"kept").status_code == 201

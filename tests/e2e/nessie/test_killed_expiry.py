@@ -77,7 +77,9 @@ def orders(scene: NessieScene, tmp_path: Path) -> SceneTable:
     return orders
 
 
-@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize(
+    "at", [pytest.param(1, marks=pytest.mark.search), 2, pytest.param(3, marks=pytest.mark.search)]
+)
 def test_a_killed_expiry_goes_on(
     scene: NessieScene, orders: SceneTable, tmp_path: Path, at: int
 ) -> None:

@@ -119,6 +119,7 @@ def test_the_seeds_commands_one_after_another(
     assert scene.files() == before - dead
 
 
+@pytest.mark.search
 def test_gc_in_memory_prints_its_record_and_nothing_else(
     scene: NessieScene, shell: Shell, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_gc_in_memory_prints_its_record_and_nothing_else(
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.search
 @pytest.mark.usefixtures("spark")
 def test_a_missing_manifest_exits_4_and_giving_up_goes_on(scene: NessieScene, shell: Shell) -> None:
     """Nothing is deleted, the file is named, the set says why; without the content the others are swept."""

@@ -163,6 +163,7 @@ class Verdicts:
         )
 
 
+@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @settings(

@@ -20,7 +20,7 @@ kept = st.one_of(st.none(), st.integers(0, 4))
 
 
 @pytest.mark.slow
-@settings(max_examples=settings().max_examples // 5)  # each is some five sweeps
+@settings(max_examples=settings().max_examples // 8)  # each is some five sweeps
 @given(steps, kept)
 def test_an_expiry_deletes_exactly_what_the_model_calls_garbage(
     story_steps: list[tuple[str, int]], commits_kept: int | None

@@ -122,6 +122,7 @@ def test_the_history_is_a_graph_of_many_branches() -> None:
     assert len(set.union(*held)) < 0.5 * sum(map(len, held))
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_a_run_finds_exactly_the_garbage_and_the_next_one_what_changed(
     fresh: ScenarioServer,
@@ -138,6 +139,7 @@ def test_a_run_finds_exactly_the_garbage_and_the_next_one_what_changed(
     assert gc(fresh, Flow.CLEAN).flow == "clean"
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_tagged_commits_are_kept_on_demand(fresh: ScenarioServer) -> None:
     """With tags as roots, what only a tagged commit holds is no garbage. The server says what it had to do meanwhile."""
@@ -152,7 +154,7 @@ def test_tagged_commits_are_kept_on_demand(fresh: ScenarioServer) -> None:
     assert load.ceiling > 100
 
 
-@pytest.mark.slow
+@pytest.mark.search
 def test_errors_and_throttling_change_no_result() -> None:
     """One request in fifty fails and one in fifty is throttled, each answer comes late, and the result is the same."""
     trouble = Trouble(latency_seconds=0.001, error_share=0.02, throttle_share=0.02)
@@ -186,7 +188,7 @@ def test_nothing_expires_while_a_benchmark_runs() -> None:
     assert history.retained() == now
 
 
-@pytest.mark.slow
+@pytest.mark.search
 def test_the_embedded_lake_serves_it_too(tmp_path: Path) -> None:
     """Loaded into its ref store, the same lake has the same garbage."""
     with serve_embedded(Scenario.at_scale(TINY), tmp_path) as server:

@@ -78,7 +78,12 @@ def expected_id() -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("variable", "rounds"), [("NUMBA_DISABLE_JIT", 60), ("NUMBA_BOUNDSCHECK", 2000)]
+    ("variable", "rounds"),
+    [
+        ("NUMBA_DISABLE_JIT", 60),
+        # Half a minute of compiling.
+        pytest.param("NUMBA_BOUNDSCHECK", 2000, marks=pytest.mark.search),
+    ],
 )
 @pytest.mark.timeout(300)
 def test_no_index_leaves_its_array(variable: str, rounds: int) -> None:

@@ -65,7 +65,11 @@ print("refused", refused)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("variable", "rounds"), [("NUMBA_DISABLE_JIT", 40), ("NUMBA_BOUNDSCHECK", 2000)]
+    ("variable", "rounds"),
+    [
+        ("NUMBA_DISABLE_JIT", 40),
+        pytest.param("NUMBA_BOUNDSCHECK", 2000, marks=pytest.mark.search),
+    ],
 )
 @pytest.mark.timeout(300)
 def test_no_index_leaves_its_array(variable: str, rounds: int) -> None:

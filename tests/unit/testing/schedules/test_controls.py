@@ -33,6 +33,7 @@ def _without(step: Step, program: str) -> Count:
         return explorer.random_schedules(ALONE, seed=1, stop_at=FOR_EVER)
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("step", "program"),
     dict.fromkeys(
@@ -49,6 +50,7 @@ def test_either_step_of_a_pair_is_enough(step: Step, program: str) -> None:
     assert not count.harms, tell(count.found[0])
 
 
+@pytest.mark.search
 @pytest.mark.parametrize(
     ("step", "program"),
     [(step, program) for step, programs in SPARES.items() for program in programs],

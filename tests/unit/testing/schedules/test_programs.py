@@ -11,32 +11,47 @@ from lakesweep_testing.schedules.story import tell
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-EVERY, AT_RANDOM = 60, 720
+EVERY, AT_RANDOM = 60, 900
 """The first ones in order; and of a program that has more than those, so many by chance."""
 DEAR_EVERY, DEAR_AT_RANDOM = 12, 28
 """Of programs whose schedules take two to four times as long: `make safety` has as many of them as of the others."""
 DEAR = {
+    "absent-upload-delete-review",
+    "absent-upload-reset-review",
+    "absent-uploads-commit-review",
+    "branch-from-commit-sweep",
     "cherry-pick-sweep",
+    "commit-commit",
     "commit-commit-review",
     "commit-delete-review",
     "commit-move",
     "commit-move-review",
+    "commit-prepare",
+    "concurrent-move",
     "copy-commit",
     "copy-commit-review",
     "delete-move",
     "describe-collect",
+    "describe-reset-review",
     "describe-review",
     "lease-lost-in-mid-delete",
     "link-collect",
+    "longer-rules-sweep",
+    "merge-collect",
     "merge-sweep",
+    "metarange-review",
+    "reset-object-commit-review",
+    "reset-prefix-copy-review",
     "reset-sweep",
     "restore-sweep",
     "resume-beside-zombie",
+    "revert-sweep",
     "stale-lock-review",
     "tag-sweep",
     "two-collectors",
     "two-reviewers-and-copy",
     "undo-review",
+    "upload-again-batch-review",
     "upload-again-two-reviewers",
     "upload-rotate-slice",
     "upload-rotate-slice-review",

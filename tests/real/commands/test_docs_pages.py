@@ -1,6 +1,7 @@
 """Every command on every page is run, on an embedded lake and a fake Nessie, in the order of its page.
 
 Names of an example's servers and buckets are replaced by those of this stage. What is not run here is named with the reason.
+No real server is needed; it stands beside the tutorial, as it takes long.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from lakesweep_testing.inprocess import InProcessEngine
 from lakesweep_testing.nessie_scene import NessieScene
 
 ROOT = Path(__file__).resolve().parents[3]
+
+pytestmark = pytest.mark.real
+
 # The tutorial starts a server: tests/real/commands/test_tutorial.py runs it as a script.
 PAGES = sorted({ROOT / "README.md", *ROOT.glob("docs/**/*.md")} - {ROOT / "docs" / "tutorial.md"})
 PAGES = [page for page in PAGES if "```sh\n" in page.read_text("utf-8")]
@@ -38,7 +42,7 @@ NOT_RUN = {  # how a command begins → who runs it
     "make ": "CI",
     "pip install": "the test of the wheel",
     ".venv/bin/lakesweep": "the set-up of a checkout; the same command is run without the folder",
-    "spark-submit": "tests/e2e/commands/test_command_processes.py",
+    "spark-submit": "tests/real/commands/test_spark_submit.py",
     "PYSPARK_DRIVER_PYTHON=": "tests/real/runs/test_packed_environment.py",
     "python -m lakesweep.engine.rehearsal": "make setup",
     "systemctl": "a program of others; tests/unit/test_monitoring_examples.py reads the units",
@@ -179,6 +183,7 @@ def stage(
     monkeypatch.setenv("LAKECTL_CONFIG_FILE", str(tmp_path / "none.yaml"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("lakesweep.cli.running.start_engine", lambda *_: InProcessEngine())
+    monkeypatch.setattr("lakesweep.cli.doctor.start_engine", lambda *_: InProcessEngine())
     monkeypatch.setattr("lakesweep.cli.running.jvm_started", lambda _: contextlib.nullcontext())
     with (
         LakeServer(tmp_path / "lake") as server,
