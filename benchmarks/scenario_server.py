@@ -39,6 +39,8 @@ _REPOSITORY: dict[str, object] = {
 }
 _PAGE = 1000
 _STAGED = "lake/stage-"  # sorts after all that is committed
+_PAGE_OF_ENTRIES = '{"pagination": {"has_more": %s, "next_offset": "%s", "results": %d, "max_per_page": %d}, "results": [%s]}'
+_MOST_TOLD = 500_000
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class ScenarioServer:
     _served: _Served = field(init=False)
     _prepared: dict[str, _Served] = field(default_factory=dict)
     _runs: int = 0
+    _told: dict[int, str] = field(default_factory=dict)  # rank → what an entry says of it
     lake_environment: dict[str, str] = field(default_factory=dict)  # of another lakeFS server
 
     @property
@@ -287,7 +290,7 @@ class ScenarioServer:
                 rank = self._committed(branch, int(slot), int(row), is_head=is_head)
         if rank is None:
             return _json({"message": "not found"}, 404)
-        return _json(self._entries([path], np.array([rank]))[0])
+        return _text(self._entries([path], [rank])[0])
 
     def _committed(self, branch: int, slot: int, row: int, *, is_head: bool) -> int | None:
         history, shared = self.state.history, self.state.history.shape.shared_slots
@@ -332,26 +335,35 @@ class ScenarioServer:
             paths += [staged_path(rank) for rank in some]
             ranks += some
             has_more = begin + len(some) < len(staged)
-        return _page(self._entries(paths, np.array(ranks, np.int64)), has_more=has_more)
+        offset = paths[-1] if has_more else ""
+        return _text(
+            _PAGE_OF_ENTRIES
+            % (_word(has_more), offset, len(paths), _PAGE, ", ".join(self._entries(paths, ranks)))
+        )
 
-    def _entries(self, paths: list[str], ranks: Indexes) -> list[dict[str, object]]:
+    def _entries(self, paths: list[str], ranks: list[int]) -> list[str]:
+        """Entries as JSON. What is told of a rank never changes, and branches share most of theirs."""
+        told = self._told
+        if len(told) > _MOST_TOLD:
+            told.clear()
+        if missing := [rank for rank in dict.fromkeys(ranks) if rank not in told]:
+            told |= zip(missing, self._told_of(np.array(missing, np.int64)), strict=True)
+        return [
+            f'{{"path": "{path}", "path_type": "object", {told[rank]}}}'
+            for path, rank in zip(paths, ranks, strict=True)
+        ]
+
+    def _told_of(self, ranks: Indexes) -> list[str]:
         objects = self.scenario.objects
         addresses = [bytes(row).decode() for row in objects.addresses(ranks)]
         checksums = [f"{rank:032x}" for rank in ranks.tolist()]
         small = np.flatnonzero(objects.is_small(ranks))
         for at, text in zip(small.tolist(), objects.small_checksums(ranks[small]), strict=True):
             checksums[at] = text
-        columns = zip(paths, addresses, checksums, objects.sizes(ranks).tolist(), strict=True)
+        columns = zip(addresses, checksums, objects.sizes(ranks).tolist(), strict=True)
         return [
-            {
-                "path": path,
-                "path_type": "object",
-                "physical_address": f"{NAMESPACE}/{address}",
-                "checksum": checksum,
-                "mtime": 1_704_067_200,
-                "size_bytes": size,
-            }
-            for path, address, checksum, size in columns
+            f'"physical_address": "{NAMESPACE}/{address}", "checksum": "{checksum}", "mtime": 1704067200, "size_bytes": {size}'
+            for address, checksum, size in columns
         ]
 
     def _write(self, key: str, data: bytes) -> None:
@@ -388,8 +400,16 @@ def _page(
 
 
 def _json(document: object, status: int = 200) -> Response:
+    return _text(json.dumps(document), status)
+
+
+def _text(body: str, status: int = 200) -> Response:
     headers = {"Content-Type": "application/json", "Date": formatdate(usegmt=True)}
-    return Response(status, json.dumps(document).encode(), headers)
+    return Response(status, body.encode(), headers)
+
+
+def _word(is_so: bool) -> str:
+    return "true" if is_so else "false"
 
 
 @contextmanager
