@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 from collections.abc import Callable
 
 import httpx
 from pydantic import ValidationError
+
+from lakesweep.domain.json_text import parse_json
 
 __all__ = ["problems_of", "send_with_retries", "server_message"]
 
@@ -57,7 +58,7 @@ def _back_off(
 def server_message(response: httpx.Response) -> str:
     """The server's own words, shortened and on one line."""
     try:
-        message = json.loads(response.text)["message"]
+        message = parse_json(response.text)["message"]
     except (ValueError, KeyError, TypeError):
         is_text = response.headers.get("content-type", "").startswith("text/plain")
         message = response.text.strip() if is_text else ""

@@ -29,6 +29,7 @@ from lakesweep.domain.garbage_summary import (
     LargeObject,
     decode_garbage,
 )
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.run_summary import RunSummary, encode_summary
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
@@ -83,7 +84,7 @@ def sum_garbage(
         scatter = Scatter(keys, work, SUMS_SCHEMA, tasks, seconds=rows * _SECONDS_PER_ROW)
         told = [engine.collect(scatter).column("summary")]
     texts = (text for column in told for text in column.to_pylist())
-    return sum((decode_garbage(json.loads(text)) for text in texts), GarbageSummary())
+    return sum((decode_garbage(parse_json(text)) for text in texts), GarbageSummary())
 
 
 def sum_parts(target: Target, as_of: datetime, keys: Iterator[str]) -> Iterator[pa.RecordBatch]:

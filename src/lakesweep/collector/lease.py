@@ -22,6 +22,7 @@ from pathlib import Path
 
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.engine.process_tree import is_process_left
 from lakesweep.errors import (
     ObjectExistsError,
@@ -275,7 +276,7 @@ class Lease:
         number = int(stems[key])
         try:
             info = self._store.stat(key)
-            values = json.loads(self._store.read(key))
+            values = parse_json(self._store.read(key))
             return _Held(
                 number,
                 str(values["owner"]),

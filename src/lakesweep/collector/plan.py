@@ -12,6 +12,7 @@ from lakesweep.collector.guards import BlastRadius
 from lakesweep.collector.parts import Part
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.durations import format_duration, format_time, parse_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
 from lakesweep.storage import ObjectStore
@@ -88,7 +89,7 @@ class Plan:
 def decode_plan(data: bytes, what: str) -> Plan:
     """A plan from its file; refused when it was changed since it was written."""
     try:
-        values = json.loads(data)
+        values = parse_json(data)
         claimed = values["id"]
         if values["schema"] != SCHEMA:
             raise ValueError("unknown schema")

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError
 from lakesweep.secrets import known_secrets
@@ -147,7 +148,7 @@ def encode_record(record: RunRecord) -> bytes:
 def decode_record(data: bytes, what: str) -> RunRecord:
     """A record from its file; `what` names it in the error."""
     try:
-        values = json.loads(data)
+        values = parse_json(data)
         if values.pop("schema") != SCHEMA:
             raise ValueError("unknown schema")
         known = {f.name for f in fields(RunRecord)}

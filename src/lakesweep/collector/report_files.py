@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from lakesweep.collector.target import Target
+from lakesweep.domain.json_text import parse_json
 from lakesweep.progress.task_reports import Counts, Report
 
 EVERY_SECONDS = 5.0
@@ -63,5 +64,5 @@ class FileMailbox:
 
     def _read(self, keys: list[str]) -> Iterator[Report]:
         for _, data in self._store.read_many(keys):
-            values = json.loads(data)
+            values = parse_json(data)
             yield Report(**{**values, "counts": Counts(**values["counts"])})

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.head_contents import HeadContents
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.nessie_contents import ContentKind, DroppedTable, OtherContent
 from lakesweep.errors import FormatError
 
@@ -67,8 +68,8 @@ class MarkFacts:
             FormatError: it is cut short, damaged, or of a newer kind.
         """
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            value = parse_json(text)
+        except ValueError as error:
             raise _damaged("are not whole JSON") from error
         fields = _fields(value)
         if fields.get("schema") != _SCHEMA:

@@ -9,6 +9,7 @@ from datetime import datetime
 from lakesweep.domain.commit_summary import CommitSummary, decode_commits
 from lakesweep.domain.durations import format_time, parse_time
 from lakesweep.domain.garbage_summary import GarbageSummary, decode_garbage
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError
 
 __all__ = ["RunSummary", "decode_summary", "encode_summary"]
@@ -39,7 +40,7 @@ def encode_summary(summary: RunSummary) -> bytes:
 def decode_summary(data: bytes, what: str) -> RunSummary:
     """A summary from its file; `what` names it in the error."""
     try:
-        values = json.loads(data)
+        values = parse_json(data)
         if values["schema"] != SCHEMA:
             raise ValueError("unknown schema")
         commits = values["commits"]

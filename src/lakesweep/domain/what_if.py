@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
 
 __all__ = ["NEVER_KEPT", "SCHEMA", "Curve", "NamedCurve", "Point", "RulesFigure", "WhatIf"]
@@ -184,7 +184,7 @@ class WhatIf:
         Raises:
             ValueError: it is not JSON, or has another schema.
         """
-        value = json.loads(text)
+        value = parse_json(text)
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             raise ValueError(f"this is not {SCHEMA}")
         tags = value["with_tags_kept"]

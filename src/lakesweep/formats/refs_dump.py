@@ -18,6 +18,7 @@ from lakesweep.domain.commits import (
     Tag,
     TagId,
 )
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError
 from lakesweep.formats.commit_columns import CommitColumns
 from lakesweep.formats.metaranges import read_metarange, write_metarange
@@ -90,7 +91,7 @@ class RefsManifest:
     def decode(cls, data: bytes) -> RefsManifest:
         """The manifest in a file. Raises FormatError."""
         try:
-            ids = json.loads(data)
+            ids = parse_json(data)
             values = [ids[name] for name in cls.__slots__]
         except (ValueError, KeyError, TypeError) as error:
             raise FormatError(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, LakesweepError
 from lakesweep.lake.folders import make_folder
 from lakesweep.lake.hard_delete.ledger import LEDGER_PREFIX
@@ -115,7 +116,7 @@ def restore_lake(source: Path, data_dir: Path) -> LakeCopy:
     source, data_dir = source.absolute(), data_dir.absolute()
     _assert_empty(data_dir, "nothing was restored")
     try:
-        manifest = json.loads((source / MANIFEST_NAME).read_bytes())
+        manifest = parse_json((source / MANIFEST_NAME).read_bytes())
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"{source} holds no whole copy of a lake: {MANIFEST_NAME} can't be read. Nothing was restored."

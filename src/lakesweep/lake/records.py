@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.lake.values import MAX_PAGE, Page
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ _ENCODER = json.JSONEncoder(
 def decode_record(data: bytes) -> dict[str, Any]:
     """The record's fields, of either encoding."""
     plain = data if data.startswith(_FIRST_PLAIN_BYTE) else zlib.decompress(data)
-    fields: dict[str, Any] = json.loads(plain)
+    fields: dict[str, Any] = parse_json(plain)
     return fields
 
 

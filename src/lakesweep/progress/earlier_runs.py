@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lakesweep.cachefolder import cache_folder
+from lakesweep.domain.json_text import parse_json
 
 __all__ = ["earlier_seconds", "keep_seconds"]
 
@@ -16,7 +17,7 @@ __all__ = ["earlier_seconds", "keep_seconds"]
 def earlier_seconds(run: str, env: Mapping[str, str] = os.environ) -> dict[str, float]:
     """Seconds of each phase of the last such run, in order; none where none is known."""
     try:
-        found = json.loads(_file_of(run, env).read_bytes())
+        found = parse_json(_file_of(run, env).read_bytes())
         return {str(name): float(seconds) for name, seconds in found.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.progress.task_reports import Counts, Report
 
 __all__ = ["LoopbackChannel", "LoopbackMailbox"]
@@ -64,7 +65,7 @@ class LoopbackMailbox:
 
     def _understood(self, data: bytes) -> Report | None:
         try:
-            values = json.loads(data)
+            values = parse_json(data)
             if not hmac.compare_digest(values.pop("key"), self._key):
                 return None
             return Report(**{**values, "counts": Counts(**values["counts"])})

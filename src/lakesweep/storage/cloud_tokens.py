@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from lakesweep.cachefolder import home_folder
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageDeniedError
 from lakesweep.storage.translate import connection_errors_translated
@@ -116,7 +117,7 @@ def _google_key(options: StorageOptions) -> Mapping[str, Any] | None:
         if not options.gcs_service_account_key_file and not file.exists():
             return None
         text = file.read_text("utf-8")
-    key: Mapping[str, Any] = json.loads(text)
+    key: Mapping[str, Any] = parse_json(text)
     return key
 
 
@@ -164,7 +165,7 @@ def _answered(request: urllib.request.Request) -> Token:
     with connection_errors_translated(what):
         try:
             with urllib.request.urlopen(request, timeout=30) as reply:
-                answer = json.load(reply)
+                answer = parse_json(reply.read())
                 # Azure writes the number as a text.
                 seconds = float(answer.get("expires_in") or math.inf)
                 return Token(str(answer["access_token"]), seconds)

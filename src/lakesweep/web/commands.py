@@ -24,6 +24,7 @@ from typing import Any
 
 from lakesweep.collector.record import RunRecord, decode_record
 from lakesweep.domain.durations import format_time, parse_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError
 from lakesweep.web.callers import Caller
 
@@ -108,7 +109,7 @@ class Command:
     def progress(self) -> dict[str, Any] | None:
         """How far it is, as `ProgressSnapshot.as_json` has it; None before its first phase."""
         try:
-            found: dict[str, Any] = json.loads((self.folder / "progress.json").read_bytes())
+            found: dict[str, Any] = parse_json((self.folder / "progress.json").read_bytes())
         except (OSError, ValueError):
             return None
         return found
@@ -216,7 +217,7 @@ def launch_process(words: Sequence[str], environment: Mapping[str, str], folder:
 def _read(folder: Path) -> Command | None:
     """The command of a folder; None where it is not there yet, or not whole."""
     try:
-        values = json.loads((folder / "command.json").read_text())
+        values = parse_json((folder / "command.json").read_text())
         values["started_at"] = parse_time(values["started_at"])
         values["words"] = tuple(values["words"])
         return Command(**values, folder=folder)

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lakesweep.domain.json_text import parse_json
+
 __all__ = ["LIFE_SECONDS", "Session", "Sessions"]
 
 LIFE_SECONDS = 12 * 3600
@@ -49,7 +51,7 @@ class Sessions:
         if not hmac.compare_digest(signature.encode(), self._sign("session", body).encode()):
             return None
         try:
-            caller_id, ends_at, _nonce = json.loads(base64.urlsafe_b64decode(body))
+            caller_id, ends_at, _nonce = parse_json(base64.urlsafe_b64decode(body))
         except (binascii.Error, ValueError, TypeError):
             return None
         if self._clock() >= ends_at:

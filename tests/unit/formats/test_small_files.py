@@ -229,7 +229,8 @@ def test_manifest_has_lakefs_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b"null", json.dumps({"commits_meta_range_id": "x"}).encode()]
+    "data",
+    [b"", b"[]", b"[" * 9000, b"{}", b"null", json.dumps({"commits_meta_range_id": "x"}).encode()],
 )
 def test_damaged_manifests_are_refused(data: bytes) -> None:
     """A manifest without one of its three lists would hide that list."""

@@ -147,6 +147,7 @@ def test_page_ends_with_its_time(repo: LakeRepo, monkeypatch: pytest.MonkeyPatch
     [
         "nonsense",
         base64.b64encode(b"[]").decode(),
+        base64.b64encode(b"[" * 3000).decode(),
         base64.b64encode(json.dumps({"run_id": "../../x"}).encode()).decode(),
         base64.b64encode(
             json.dumps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -13,6 +12,7 @@ import httpx
 
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.domain.cutoff_policies import parse_java_duration
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import CatalogDeniedError, CatalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def _no_token(where: str, why: str) -> CatalogError:
 
 def _json_object(response: httpx.Response) -> dict[str, object]:
     try:
-        said = json.loads(response.content)
+        said = parse_json(response.content)
     except ValueError:
         return {}
     return said if isinstance(said, dict) else {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from datetime import datetime, timedelta
 
@@ -22,6 +21,7 @@ from lakesweep.collector.inventory.values import (
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_duration, format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.location import Location, StoreKind
 from lakesweep.errors import ConfigError
 from lakesweep.formats.inventory_files import Layout
@@ -115,7 +115,7 @@ def _read_manifest(folder: ObjectStore, location: Location) -> Manifest:
             why = f"the MD5 sum of its manifest is not the one in {checksum.key}"
             raise doubt_about(location.uri, why, kind=INCOMPLETE)
     try:
-        values = json.loads(data)
+        values = parse_json(data)
     except ValueError as error:
         raise Manifest(location).damaged(f"it is no JSON ({error})") from error
     if not isinstance(values, dict):

@@ -14,6 +14,7 @@ from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan, PlannedFile, decode_plan, planned_files
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.run_files import MarkId, RunId
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError, ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA
 from lakesweep.storage import ObjectStore
@@ -54,7 +55,7 @@ def save_plan(store: ObjectStore, plan: Plan) -> None:
 def load_plan(store: ObjectStore, repository: str, mark_id: MarkId) -> Plan:
     """The plan of a mark of this repository."""
     try:
-        found = json.loads(store.read(mark_record(mark_id)))
+        found = parse_json(store.read(mark_record(mark_id)))
         run_id, plan_id = RunId(found["run_id"]), str(found["plan_id"])
         data = store.read(RunFolder(run_id).plan)
     except ObjectNotFoundError as error:

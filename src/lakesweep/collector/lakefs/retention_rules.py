@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.domain.commits import BranchId
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogError, ConfigError
 
@@ -23,7 +23,7 @@ def parse_rules(text: str, where: str) -> RetentionRules:
         ConfigError: it is not the JSON of rules, or asks for days that can't be meant.
     """
     try:
-        document = json.loads(text)
+        document = parse_json(text)
     except ValueError as error:
         raise _wrong(where, f"it is not JSON ({error})") from error
     fields = _fields(document, {_DEFAULT, _BRANCHES}, where)
@@ -37,6 +37,8 @@ def parse_rules(text: str, where: str) -> RetentionRules:
         branch = rule.get(_BRANCH)
         if not isinstance(branch, str) or not branch:
             raise _wrong(where, f"a rule has no {_BRANCH!r}")
+        if not _is_text(branch):
+            raise _wrong(where, f"the {_BRANCH!r} {branch!a} is not text")
         if branch in branches:
             raise _wrong(where, f"there are two rules for branch {branch!r}")
         branches[BranchId(branch)] = _days(rule.get(_DAYS), f"{_DAYS} of {branch}", where)
@@ -88,6 +90,15 @@ def _days(value: object, name: str, where: str) -> int:
     if value > _MOST_DAYS:
         raise _wrong(where, f"{name} is too large ({value})")
     return value
+
+
+def _is_text(name: str) -> bool:
+    """Whether a request can carry it: JSON can spell half of a surrogate pair."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wrong(where: str, why: str) -> ConfigError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.formats.avro.faults import avro_error
 
 __all__ = [
@@ -95,8 +95,8 @@ def parse_schema(text: bytes) -> Type:
         FormatError: no JSON, no schema, or one whose values would never end.
     """
     try:
-        node = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        node = parse_json(text)
+    except ValueError as error:
         raise avro_error(f"its schema is not JSON ({type(error).__name__})") from error
     parsed = _Parser().parse(node, "", 0)
     smallest_size(parsed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from pydantic_core import from_json
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError
 
 __all__ = ["Document", "metadata_error", "read_document"]
@@ -94,7 +94,7 @@ def read_document(data: bytes) -> Document:
         data = _gunzipped(data)
     try:
         found = _parsed(data)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise metadata_error(f"it is not JSON ({error.__class__.__name__})") from error
     if not isinstance(found, dict):
         raise metadata_error("its JSON is not an object")
@@ -106,7 +106,7 @@ def _parsed(data: bytes) -> Any:
     try:
         return from_json(data)
     except ValueError:
-        return json.loads(data)
+        return parse_json(data)
 
 
 def _gunzipped(data: bytes) -> bytes:

@@ -20,6 +20,7 @@ import anyio
 import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.replies import error_reply
 from lakesweep.lake.errors import RefStoreError
@@ -206,7 +207,7 @@ def _encode(data: bytes) -> str:
 
 def _decode_json(text: str) -> dict[str, object]:
     try:
-        decoded = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        decoded = parse_json(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (binascii.Error, ValueError):
         return {}
     return decoded if isinstance(decoded, dict) else {}

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lakesweep.domain.json_text import parse_json
 from lakesweep.formats.xid import is_xid
 from lakesweep.lake.errors import InvalidRequestError
 
@@ -51,7 +52,7 @@ class Place:
     def decode(cls, continuation_token: str) -> Place:
         """The place in a continuation token; `InvalidRequestError` when it is none of ours."""
         try:
-            fields = json.loads(base64.b64decode(continuation_token, validate=True))
+            fields = parse_json(base64.b64decode(continuation_token, validate=True))
             place = cls(
                 run_id=_checked(fields["run_id"], str),
                 branch_id=_checked(fields["branch"], str),

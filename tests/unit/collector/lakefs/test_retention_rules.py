@@ -37,6 +37,7 @@ def test_rules_survive_a_round_trip() -> None:
     ("text", "why"),
     [
         ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
         ("[]", "should be"),
         ("{}", "default_retention_days is not a whole number"),
         ('{"default_retention_days": -1}', "negative"),
@@ -57,6 +58,10 @@ def test_rules_survive_a_round_trip() -> None:
             '{"default_retention_days": 1, "branches": [{"branch_id": "a", "retention_days": 1},'
             ' {"branch_id": "a", "retention_days": 2}]}',
             "two rules",
+        ),
+        (
+            '{"default_retention_days": 1, "branches": [{"branch_id": "\\ud800", "retention_days": 1}]}',
+            "is not text",
         ),
         ('{"default_retention_days": 0}', "no rules at all"),
     ],

@@ -64,6 +64,7 @@ def test_right_secret_is_accepted() -> None:
         "Bearer ",
         "Bearer x.y.z",
         "Bearer " + ".".join(["e30", "e30", ""]),
+        "Bearer " + ".".join([base64.b64encode(b"[" * 3000).decode(), "e30", ""]),
         "Digest AKIAALICE",
     ],
 )

@@ -15,6 +15,7 @@ from lakesweep.catalogs.lakefs.history import History
 from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.domain.commits import BranchHead
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.commit_columns import texts
 from lakesweep.storage import ObjectStore
@@ -41,7 +42,7 @@ def refuse_older_refs(store: ObjectStore, repository: str, refs: RepositoryRefs[
     if not refs.complete:
         return  # commits on no branch are not known, and every range counts as live
     try:
-        note = json.loads(store.read(KNOWN_HEADS))
+        note = parse_json(store.read(KNOWN_HEADS))
         if note["schema"] != _SCHEMA:
             raise ValueError(f"schema {note['schema']!r}")
         seen_at, heads = str(note["seen_at"]), list(note["heads"].items())

@@ -19,6 +19,7 @@ from lakesweep.collector.lakefs.references import EventFile
 from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import RangeId
+from lakesweep.domain.json_text import parse_json
 from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError, ObjectNotFoundError
 from lakesweep.storage import ObjectStore
@@ -128,7 +129,7 @@ def _encode(saved: SavedRun) -> bytes:
 
 
 def _decode(data: bytes) -> SavedRun:
-    values = json.loads(data)
+    values = parse_json(data)
     if values.pop("schema") != _SCHEMA:
         raise ValueError("it is of another version")
     # A changed slice would make the next run pass over data without a word.

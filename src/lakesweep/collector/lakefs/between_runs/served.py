@@ -16,6 +16,7 @@ from datetime import datetime
 
 from lakesweep.collector.lakefs.paths import GC, OWN
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError, LakesweepError, ObjectNotFoundError
 from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, dump_files
 from lakesweep.formats.sstable import open_table
@@ -77,7 +78,7 @@ def _users_dump(store: ObjectStore) -> frozenset[str] | None:
 
 def _noted_times(note: str, data: bytes) -> Mapping[str, str]:
     try:
-        times = json.loads(data)
+        times = parse_json(data)
         return {str(key): str(time) for key, time in times.items()}
     except (ValueError, AttributeError) as error:
         logger.warning("%s can't be read (%s): the files that it names stay", note, error)

@@ -17,6 +17,7 @@ from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.target import Target
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
     CatalogDeniedError,
@@ -141,7 +142,7 @@ def _refuse_other_owner(store: ObjectStore, own: Repository, server: str, *, cla
 
 def _read_note(store: ObjectStore) -> _Owner | None:
     try:
-        values = json.loads(store.read(NOTE))
+        values = parse_json(store.read(NOTE))
         if values["schema"] != _SCHEMA:
             raise ValueError(f"schema {values['schema']!r}")
         return _Owner(str(values["repository"]), str(values["created"]))

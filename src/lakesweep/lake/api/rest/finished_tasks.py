@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from lakesweep.domain.durations import format_time
+from lakesweep.domain.json_text import parse_json
 from lakesweep.lake.api.rest.wire import Document
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.lake import Lake
@@ -41,7 +42,7 @@ def status_document(lake: Lake, repository_id: str, kind: TaskKind, task_id: str
         raise MissingError(
             f"There is no {kind} task {task_id!r} in {repository_id}.", kind="task-not-found"
         )
-    task: dict[str, Any] = json.loads(payload)
+    task: dict[str, Any] = parse_json(payload)
     return {"id": task_id, "done": True, "update_time": task["ended_at"], **task["outcome"]}
 
 
