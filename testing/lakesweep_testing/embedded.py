@@ -7,11 +7,12 @@ tokens and tracked copies all follow it. No clock ever runs ahead of the machine
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
+from unittest.mock import patch
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.collector.lakefs.context import RunContext, open_repository
@@ -82,9 +83,10 @@ class EmbeddedLake:
         self._stack = ExitStack()
 
     def __enter__(self) -> EmbeddedLake:
-        self.server = self._stack.enter_context(
-            LakeServer(self.folder, settings=self._settings, clock=self.clock)
-        )
+        # Upkeep would take away what expires while a test has set the clock ahead, and another one sets it back.
+        with patch("lakesweep.lake.server.housekeeping", lambda lake: nullcontext()):
+            server = LakeServer(self.folder, settings=self._settings, clock=self.clock)
+            self.server = self._stack.enter_context(server)
         auth = (self.server.access_key_id, self.server.secret_access_key)
         self.api = self._stack.enter_context(QuickClient(self.server.endpoint, auth, timeout=60))
         self.client = self._stack.enter_context(LakeFSClient(self.server.endpoint, *auth))
