@@ -19,6 +19,7 @@ from lakesweep.collector.request import SweepRequest
 from lakesweep.collector.run_files import MarkId
 from lakesweep.errors import FormatError, LakesweepError
 from lakesweep.storage import ObjectStore
+from lakesweep_testing.few_of_many import few_of
 from lakesweep_testing.scene import AGED, Scene
 from lakesweep_testing.trouble import MeddlingBackend
 
@@ -111,7 +112,7 @@ def collected(_collected: Scene) -> Scene:
     return _collected
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", few_of(DAMAGES, 2))
 @pytest.mark.parametrize("file", IN_A_MARK)
 def test_damaged_file_loses_nothing_live(collected: Scene, file: str, damage: str) -> None:
     """A clean collection over damaged files errs in our own words, or does what it should."""
@@ -126,7 +127,7 @@ def test_damaged_file_loses_nothing_live(collected: Scene, file: str, damage: st
     collected.assert_nothing_else_gone()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", few_of(DAMAGES, 2))
 @pytest.mark.parametrize("file", IN_AN_OPTIMIZED_MARK)
 def test_damaged_file_makes_an_optimized_run_no_less_safe(
     collected: Scene, file: str, damage: str
@@ -146,7 +147,7 @@ def test_damaged_file_makes_an_optimized_run_no_less_safe(
     collected.assert_nothing_else_gone()
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", few_of(DAMAGES, 2))
 @pytest.mark.parametrize("file", IN_A_SWEEP)
 def test_damaged_mark_loses_nothing_live_when_it_is_swept(
     collected: Scene, file: str, damage: str

@@ -31,6 +31,7 @@ from lakesweep.formats.entries import Entry
 from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.tables import read_mark, write_mark
 from lakesweep_testing.changing_server import ChangingServer
+from lakesweep_testing.few_of_many import few_of
 from lakesweep_testing.rounds import OneChunkARound
 from lakesweep_testing.scene import AGED, Scene, assert_adds_up
 from lakesweep_testing.trouble import (
@@ -171,17 +172,10 @@ def no_rules(scene: Scene) -> None:
 @pytest.mark.parametrize("what", [What.ALL, What.COMMITTED])
 @pytest.mark.parametrize(
     "verb",
-    [
-        revert,
-        branch,
-        commit,
-        hard_reset,
-        cherry_pick,
-        merge,
-        tag,
-        longer_rules,
-        no_rules,
-    ],
+    few_of(
+        [revert, branch, commit, hard_reset, cherry_pick, merge, tag, longer_rules, no_rules],
+        3,
+    ),
 )
 def test_what_comes_back_between_two_rounds_is_kept(
     make_scene: MakeScene, verb: Callable[[Scene], None], what: What
@@ -226,7 +220,7 @@ def test_what_is_staged_between_two_rounds_is_kept(make_scene: MakeScene, what: 
     assert set(scene.marked(swept.mark_id)) & server.staged == set(swept.revived)
 
 
-@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("is_new", few_of([True, False], 2))
 def test_reupload_between_two_rounds_is_kept(make_scene: MakeScene, is_new: bool) -> None:
     """A real server does not list it, and no range holds it: only the branch itself tells that it reads the object."""
     scene = make_scene()

@@ -11,6 +11,7 @@ import pytest
 from lakesweep.collector.lakefs.request import Flow, What
 from lakesweep.collector.record import RunRecord
 from lakesweep.report.text import run_text
+from lakesweep_testing.few_of_many import few_of
 from lakesweep_testing.inventories import FORMATS, Row, by, rows_of, taken
 from lakesweep_testing.scene import Scene
 
@@ -22,7 +23,7 @@ def account(record: RunRecord) -> dict[str, tuple[int, int]]:
     return {name: (record.objects[name], record.bytes[name]) for name in COUNTS}
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", few_of(FORMATS, 3))
 def test_an_inventory_finds_what_a_listing_finds(scene: Scene, kind: str) -> None:
     """The same garbage, and the same number of everything else."""
     inventory = taken(scene, kind)
@@ -46,7 +47,7 @@ def test_uncommitted_data_alone_is_found_as_by_a_listing(scene: Scene) -> None:
     assert found.objects["expired"] == 0
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", few_of(FORMATS, 3))
 def test_a_collection_by_an_inventory_deletes_the_garbage_and_says_what_it_read(
     scene: Scene, kind: str
 ) -> None:
@@ -96,7 +97,7 @@ def test_what_the_inventory_calls_young_is_judged_by_its_time(make_scene: MakeSc
     assert young not in scene.marked(record.mark_id)
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", few_of(FORMATS, 3))
 def test_an_object_that_was_overwritten_since_is_kept(scene: Scene, kind: str) -> None:
     """Another size, or the same size at another time: it is not the object that the inventory names."""
     inventory = taken(scene, kind)
@@ -156,7 +157,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("kind", few_of(FORMATS, 3))
 def test_hostile_names_come_through_every_format(make_scene: MakeScene, kind: str) -> None:
     """They are listed, protected and named exactly as by a listing; a signed address with its comma may go."""
     scene = make_scene()

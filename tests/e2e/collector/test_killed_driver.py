@@ -115,6 +115,7 @@ def test_collection_killed_after_any_change_leaves_nothing_behind_that_hurts(
         lake.assert_live()
 
 
+@pytest.mark.search
 def test_collection_whose_tasks_are_killed_ends_as_ever(lake: KilledLake) -> None:
     """A task that died after a write is run again, as Spark does it: nothing goes twice, and nothing is left."""
     lake.rewind()

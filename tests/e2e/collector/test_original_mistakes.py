@@ -110,6 +110,7 @@ def test_6_5_3_location_that_does_not_exist_is_no_empty_list(scene: Scene) -> No
     scene.assert_nothing_else_gone()
 
 
+@pytest.mark.search
 def test_6_5_5_what_moves_while_a_run_reads_is_kept(make_scene: MakeScene) -> None:
     """The original lists lazily, again and again. Here whatever moves, moves towards what is read later.
 

@@ -70,6 +70,7 @@ sys.exit(status)
 """
 
 
+@pytest.mark.search
 @pytest.mark.usefixtures("environment")
 def test_a_small_mark_starts_no_session_and_leaves_no_process(
     make_repository: MakeRepository, tmp_path: Path

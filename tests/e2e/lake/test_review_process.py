@@ -111,6 +111,7 @@ def test_another_process_reviews_and_this_one_counts(lake: Lake) -> None:
     assert not _reviewers()
 
 
+@pytest.mark.search
 def test_no_process_where_nobody_wants_reviews(tmp_path: Path) -> None:
     """It begins when a repository does."""
     with closing(open_lake(LakeSettings(tmp_path, delete_grace=timedelta(0)))) as lake:

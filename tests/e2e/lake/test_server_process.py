@@ -17,6 +17,7 @@ import pytest
 from lakesweep.errors import ConfigError
 from lakesweep.lake.api.limits import RequestLimits
 from lakesweep.lake.server import LakeServer, Serving, bind
+from lakesweep_testing.few_of_many import few_of
 
 SMALL = RequestLimits(max_document_bytes=2000, max_object_bytes=100_000)
 IMPATIENT = RequestLimits(header_seconds=0.5, silence_seconds=0.5, document_seconds=1)
@@ -151,7 +152,7 @@ def _read_lines(process: subprocess.Popen[str], count: int) -> str:
     return "".join(process.stdout.readline() for _ in range(count))
 
 
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("stop", few_of([signal.SIGTERM, signal.SIGINT], 2))
 def test_serve_prints_what_a_user_needs_and_stops_when_told(
     tmp_path: Path, stop: signal.Signals
 ) -> None:
@@ -183,6 +184,7 @@ def test_serve_prints_what_a_user_needs_and_stops_when_told(
     assert "secret" not in rest
 
 
+@pytest.mark.search
 def test_serve_takes_its_first_key_from_the_environment(tmp_path: Path) -> None:
     """And then never prints the secret."""
     keys = {

@@ -86,6 +86,7 @@ def serving(folder: Path) -> Iterator[Served]:
 _UPLOAD = "/repositories/repo/branches/main/objects?path="
 
 
+@pytest.mark.search
 def test_each_worker_writes_to_slices_of_its_own(served: Served) -> None:
     """Whoever answers, the object is there for all; and no slice has two writers."""
     slices: set[str] = set()

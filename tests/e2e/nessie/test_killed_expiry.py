@@ -101,6 +101,7 @@ def test_a_killed_expiry_goes_on(
     scene.live_sets.close()
 
 
+@pytest.mark.search
 def test_killed_deferred_deletes_go_on(
     scene: NessieScene, orders: SceneTable, tmp_path: Path
 ) -> None:

@@ -267,6 +267,7 @@ def test_every_retained_commit_has_a_reason():
     assert result.why[CommitId("h")].cause is RetentionCause.DANGLING_SUPERSEDED_RECENTLY
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_a_chain_of_two_hundred_thousand_commits_takes_seconds_at_most():
     """No recursion, one pass."""

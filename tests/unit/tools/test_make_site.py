@@ -43,6 +43,7 @@ def test_the_site_is_built_and_asks_nobody_for_anything(
         assert tag not in page
 
 
+@pytest.mark.search
 @pytest.mark.slow
 def test_a_link_into_the_void_ends_the_build(
     make_site: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
