@@ -22,7 +22,7 @@ TESTING = Path(lakesweep_testing.__file__).parent
 MOST_LINES = 450
 
 # Small modules beside the folders, which every layer may use.
-COMMON = {"cachefolder", "errors", "java", "logs", "progress", "secrets"}
+COMMON = {"cachefolder", "errors", "java", "json_text", "logs", "progress", "secrets"}
 
 # Who may import whom. A folder may always import itself and COMMON.
 ALLOWED: dict[str, set[str]] = {

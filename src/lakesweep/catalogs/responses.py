@@ -9,7 +9,7 @@ from collections.abc import Callable
 import httpx
 from pydantic import ValidationError
 
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 
 __all__ = ["problems_of", "send_with_retries", "server_message"]
 

@@ -29,12 +29,12 @@ from lakesweep.domain.garbage_summary import (
     LargeObject,
     decode_garbage,
 )
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.run_summary import RunSummary, encode_summary
 from lakesweep.domain.verdicts import Tally
 from lakesweep.engine.tasks import Engine, Scatter, tasks_for
 from lakesweep.errors import FormatError, LakesweepError, foreign_errors_as_ours
 from lakesweep.formats.tables import open_parquet
+from lakesweep.json_text import parse_json
 
 logger = logging.getLogger(__name__)
 

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.engine.process_tree import is_process_left
 from lakesweep.errors import (
     ObjectExistsError,
@@ -31,6 +30,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     UnsupportedStoreError,
 )
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectInfo, ObjectStore
 
 logger = logging.getLogger(__name__)

@@ -12,9 +12,9 @@ from lakesweep.collector.guards import BlastRadius
 from lakesweep.collector.parts import Part
 from lakesweep.collector.run_files import MarkId, RunId
 from lakesweep.domain.durations import format_duration, format_time, parse_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import ConfigError, FormatError, UnsafeToSweepError
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 SCHEMA = "lakesweep.plan/2"

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any
 
 from lakesweep.domain.durations import format_time, parse_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
 from lakesweep.errors import FormatError
+from lakesweep.json_text import parse_json
 from lakesweep.secrets import known_secrets
 
 SCHEMA = "lakesweep.run/1"

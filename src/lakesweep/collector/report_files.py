@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from lakesweep.collector.target import Target
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 from lakesweep.progress.task_reports import Counts, Report
 
 EVERY_SECONDS = 5.0

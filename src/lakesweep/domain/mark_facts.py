@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from lakesweep.domain.durations import format_time
 from lakesweep.domain.head_contents import HeadContents
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.nessie_contents import ContentKind, DroppedTable, OtherContent
 from lakesweep.errors import FormatError
+from lakesweep.json_text import parse_json
 
 __all__ = ["MarkFacts"]
 

@@ -9,8 +9,8 @@ from datetime import datetime
 from lakesweep.domain.commit_summary import CommitSummary, decode_commits
 from lakesweep.domain.durations import format_time, parse_time
 from lakesweep.domain.garbage_summary import GarbageSummary, decode_garbage
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError
+from lakesweep.json_text import parse_json
 
 __all__ = ["RunSummary", "decode_summary", "encode_summary"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from lakesweep.domain.durations import format_time, parse_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.verdicts import Tally
+from lakesweep.json_text import parse_json
 
 __all__ = ["NEVER_KEPT", "SCHEMA", "Curve", "NamedCurve", "Point", "RulesFigure", "WhatIf"]
 

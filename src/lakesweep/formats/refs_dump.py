@@ -18,7 +18,6 @@ from lakesweep.domain.commits import (
     Tag,
     TagId,
 )
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError
 from lakesweep.formats.commit_columns import CommitColumns
 from lakesweep.formats.metaranges import read_metarange, write_metarange
@@ -36,6 +35,7 @@ from lakesweep.formats.ranges import open_range
 from lakesweep.formats.refs_schemas import SCHEMA_DEFINITIONS
 from lakesweep.formats.sstable import Records
 from lakesweep.formats.values import join_value, split_value
+from lakesweep.json_text import parse_json
 
 __all__ = [
     "MANIFEST_KEY",

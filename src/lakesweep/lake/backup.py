@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, LakesweepError
+from lakesweep.json_text import parse_json
 from lakesweep.lake.folders import make_folder
 from lakesweep.lake.hard_delete.ledger import LEDGER_PREFIX
 from lakesweep.lake.kv.interface import end_of_prefix

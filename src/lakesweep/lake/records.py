@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 from lakesweep.lake.values import MAX_PAGE, Page
 
 if TYPE_CHECKING:

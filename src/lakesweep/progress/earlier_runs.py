@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lakesweep.cachefolder import cache_folder
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 
 __all__ = ["earlier_seconds", "keep_seconds"]
 

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 from lakesweep.progress.task_reports import Counts, Report
 
 __all__ = ["LoopbackChannel", "LoopbackMailbox"]

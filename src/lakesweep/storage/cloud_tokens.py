@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from lakesweep.cachefolder import home_folder
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import StorageDeniedError
+from lakesweep.json_text import parse_json
 from lakesweep.storage.translate import connection_errors_translated
 
 _GOOGLE_TOKENS = "https://oauth2.googleapis.com/token"

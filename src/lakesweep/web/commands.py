@@ -24,8 +24,8 @@ from typing import Any
 
 from lakesweep.collector.record import RunRecord, decode_record
 from lakesweep.domain.durations import format_time, parse_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError
+from lakesweep.json_text import parse_json
 from lakesweep.web.callers import Caller
 
 __all__ = ["Command", "Commands", "Launch", "launch_process"]

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 
 __all__ = ["LIFE_SECONDS", "Session", "Sessions"]
 

@@ -12,8 +12,8 @@ import httpx
 
 from lakesweep.catalogs.nessie.client_properties import ClientProperties
 from lakesweep.domain.cutoff_policies import parse_java_duration
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import CatalogDeniedError, CatalogError, ConfigError
+from lakesweep.json_text import parse_json
 
 if TYPE_CHECKING:
     from botocore.auth import SigV4Auth

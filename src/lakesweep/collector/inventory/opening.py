@@ -21,10 +21,10 @@ from lakesweep.collector.inventory.values import (
 from lakesweep.collector.target import Target
 from lakesweep.domain.cutoff import SAFETY_FULL
 from lakesweep.domain.durations import format_duration, format_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.location import Location, StoreKind
 from lakesweep.errors import ConfigError
 from lakesweep.formats.inventory_files import Layout
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore, open_store
 
 PLAIN = "Parquet list"

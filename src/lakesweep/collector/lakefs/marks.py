@@ -14,9 +14,9 @@ from lakesweep.collector.parts import Part
 from lakesweep.collector.plan import Plan, PlannedFile, decode_plan, planned_files
 from lakesweep.collector.record import RunRecord
 from lakesweep.collector.run_files import MarkId, RunId
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ConfigError, FormatError, ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.tables import MARK_SCHEMA
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from lakesweep.catalogs.lakefs.client import LakeFSClient
 from lakesweep.domain.commits import BranchId
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.rules import RetentionRules
 from lakesweep.errors import CatalogError, ConfigError
+from lakesweep.json_text import parse_json
 
 _DEFAULT, _BRANCHES = "default_retention_days", "branches"
 _BRANCH, _DAYS = "branch_id", "retention_days"

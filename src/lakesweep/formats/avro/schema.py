@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from lakesweep.domain.json_text import parse_json
 from lakesweep.formats.avro.faults import avro_error
+from lakesweep.json_text import parse_json
 
 __all__ = [
     "Array",

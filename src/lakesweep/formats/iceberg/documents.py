@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError
+from lakesweep.json_text import parse_json
 
 __all__ = ["Document", "metadata_error", "read_document"]
 

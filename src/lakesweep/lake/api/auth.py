@@ -20,7 +20,7 @@ import anyio
 import anyio.to_thread
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 from lakesweep.lake.api.observing import note
 from lakesweep.lake.api.replies import error_reply
 from lakesweep.lake.errors import RefStoreError

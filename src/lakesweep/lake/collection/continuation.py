@@ -8,8 +8,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lakesweep.domain.json_text import parse_json
 from lakesweep.formats.xid import is_xid
+from lakesweep.json_text import parse_json
 from lakesweep.lake.errors import InvalidRequestError
 
 

@@ -15,9 +15,9 @@ from lakesweep.catalogs.lakefs.history import History
 from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.domain.commits import BranchHead
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
 from lakesweep.formats.commit_columns import texts
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 __all__ = ["KNOWN_HEADS", "refuse_older_refs", "save_known_heads"]

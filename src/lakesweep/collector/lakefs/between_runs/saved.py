@@ -19,9 +19,9 @@ from lakesweep.collector.lakefs.references import EventFile
 from lakesweep.collector.parts import Part, read_part
 from lakesweep.collector.run_files import RunId
 from lakesweep.domain.commits import RangeId
-from lakesweep.domain.json_text import parse_json
 from lakesweep.engine.tasks import chunked
 from lakesweep.errors import FormatError, ObjectNotFoundError
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 _LAST_RUN = f"{OWN}last-run.json"

@@ -16,11 +16,11 @@ from datetime import datetime
 
 from lakesweep.collector.lakefs.paths import GC, OWN
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.errors import FormatError, LakesweepError, ObjectNotFoundError
 from lakesweep.formats.refs_dump import MANIFEST_KEY, RefsManifest, dump_files
 from lakesweep.formats.sstable import open_table
 from lakesweep.formats.xid import new_xid
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 __all__ = ["note_served", "remove_served"]

@@ -17,7 +17,6 @@ from lakesweep.collector.lakefs.paths import OWN
 from lakesweep.collector.lakefs.repository import LakeFSRepository
 from lakesweep.collector.target import Target
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.json_text import parse_json
 from lakesweep.domain.location import Location
 from lakesweep.errors import (
     CatalogDeniedError,
@@ -27,6 +26,7 @@ from lakesweep.errors import (
     UnsafeToSweepError,
     UnsupportedStoreError,
 )
+from lakesweep.json_text import parse_json
 from lakesweep.storage import ObjectStore
 
 NOTE = f"{OWN}owner.json"

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from lakesweep.domain.durations import format_time
-from lakesweep.domain.json_text import parse_json
+from lakesweep.json_text import parse_json
 from lakesweep.lake.api.rest.wire import Document
 from lakesweep.lake.errors import MissingError
 from lakesweep.lake.lake import Lake
