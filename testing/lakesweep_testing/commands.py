@@ -1,9 +1,10 @@
-"""A repository with garbage of every kind on an embedded lake, and commands run on it in this process."""
+"""A repository with garbage of every kind on an embedded lake, and commands run on it, in this process or in their own."""
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,7 +17,10 @@ from lakesweep.collector.lakefs.paths import EVENTS
 from lakesweep.lake.server import LakeServer
 from lakesweep_testing.user import User
 
-__all__ = ["Captured", "Repository", "Shell", "lake_environment", "new_repository"]
+__all__ = [
+    *("Captured", "Repository", "Shell", "lake_environment", "new_repository"),
+    "run_to_end",
+]
 
 OLD_DAYS = 3
 
@@ -102,3 +106,16 @@ class Shell:
     def json(self, *words: str, status: int = 0) -> Any:
         """The one JSON document that a command prints."""
         return json.loads(self.run(*words, "--output", "json", status=status))
+
+
+def run_to_end(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A program that has ended, run in a folder away from the sources, with what it printed."""
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=dict(os.environ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,24 +13,11 @@ import pytest
 
 from lakesweep.engine.process_tree import VARIABLE, is_process_left
 from lakesweep.jobs.submitted import run_backup_job, run_restore_job
-from lakesweep_testing.commands import Repository
+from lakesweep_testing.commands import Repository, run_to_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 MakeRepository = Callable[[str], Repository]
-
-
-def start(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run to the end, away from the sources."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
 
 
 @pytest.mark.usefixtures("environment")
@@ -41,7 +27,7 @@ def test_gc_as_a_process_prints_its_record_and_nothing_else(
     """stdout is one JSON document; the JVM's talk and the phases are on stderr; the lease is given back."""
     repo = make_repository("process")
     program = [sys.executable, "-m", "lakesweep"]
-    done = start(
+    done = run_to_end(
         *program, "gc", "process", "--output", "json", "--master", "local[2]", cwd=tmp_path
     )
     assert done.returncode == 0, done.stderr
@@ -78,7 +64,7 @@ def test_a_small_mark_starts_no_session_and_leaves_no_process(
     """The JVM and the workers that were on their way for a large one go with it."""
     repo = make_repository("small")
     words = ["mark", "small", "--what", "committed", "--output", "json"]
-    done = start(sys.executable, "-c", WITHOUT_SESSION, *words, cwd=tmp_path)
+    done = run_to_end(sys.executable, "-c", WITHOUT_SESSION, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     mark = done.stderr.split()[-1]
     while is_process_left(mark):

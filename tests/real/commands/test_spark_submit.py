@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,24 +14,11 @@ import pytest
 from lakesweep.engine.startup import quick_start_options
 from lakesweep.java import find_java_home
 from lakesweep.lake.server import LakeServer
-from lakesweep_testing.commands import lake_environment, new_repository
+from lakesweep_testing.commands import lake_environment, new_repository, run_to_end
 
 pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.timeout(300)]
 
 HADOOP = "spark.hadoop.lakefs."
-
-
-def start(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run to the end, away from the sources."""
-    return subprocess.run(
-        [str(word) for word in words],
-        cwd=cwd,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
 
 
 @pytest.fixture
@@ -72,12 +58,12 @@ def test_spark_submit_as_in_the_seeds(
     monkeypatch.setenv("JAVA_HOME", str(find_java_home()))
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    job = start(sys.executable, "-m", "lakesweep", "job", "gc", cwd=tmp_path).stdout.strip()
+    job = run_to_end(sys.executable, "-m", "lakesweep", "job", "gc", cwd=tmp_path).stdout.strip()
     confs = [word for name, value in properties.items() for word in ("-c", f"{name}={value}")]
     submit = Path(sys.executable).with_name("spark-submit")
     spark = ["--master", "local[2]", "--driver-java-options", quick_start_options()]
     words = ["submitted", "us-east-1", "--quiet", "--output", "json"]
-    done = start(submit, *spark, *confs, job, *words, cwd=tmp_path)
+    done = run_to_end(submit, *spark, *confs, job, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads(done.stdout)
     assert (record["status"], record["mark_id"]) == ("marked", "by-submit")
