@@ -31,16 +31,17 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # On shared two-core machines a first call may compile or load for seconds: the time limit per test is the judge
 # of slowness, not a deadline per example.
-settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile("fast", deadline=None, max_examples=10)
 settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=50,
+    max_examples=30,
     derandomize=True,  # CI fails for what a change broke, not for what it happened to find
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
+settings.register_profile("mistakes", deadline=None, max_examples=50)
 settings.register_profile(
     "nightly",
     deadline=None,

@@ -32,6 +32,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
@@ -155,13 +156,19 @@ def has_test(root: Path, test: str) -> bool:
     path = root / file
     if not path.is_file():
         return False
-    body: Sequence[ast.stmt] = ast.parse(path.read_text("utf-8")).body
+    body: Sequence[ast.stmt] = _parsed(path.read_text("utf-8")).body
     for name in names:
         match = next((node for node in body if name in _names_of(node)), None)
         if match is None:
             return False
         body = getattr(match, "body", [])
     return True
+
+
+@lru_cache(maxsize=32)
+def _parsed(text: str) -> ast.Module:
+    """Kept, as entries that follow each other name tests of few files."""
+    return ast.parse(text)
 
 
 def _names_of(node: ast.stmt) -> list[str]:
@@ -243,6 +250,7 @@ def run_tests(copy: Path, tests: Sequence[str], *options: str) -> tuple[int, str
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests],
             cwd=copy,
             env={
+                "HYPOTHESIS_PROFILE": "mistakes",
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join([str(copy / "src"), str(copy / "testing")]),
             },

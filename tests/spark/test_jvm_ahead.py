@@ -132,6 +132,7 @@ assert parent_of_worker(session) != ahead.pid
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.search
 def test_a_session_with_other_settings_starts_its_own(short_folder: Path) -> None:
     """Settings of the JVM can't be changed once it runs."""
     done = run(

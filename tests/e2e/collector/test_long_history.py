@@ -71,6 +71,7 @@ def test_a_collection_makes_no_object_of_a_commit(
     assert record.retained_commits + record.expired_commits == COMMITS
 
 
+@pytest.mark.search
 def test_a_what_if_makes_no_object_of_a_commit(
     server: HistoryServer, context: RunContext, made: list[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_small_mark_starts_no_session_and_leaves_no_process(
     assert json.loads(lease.read_text())["process_tree"] == mark
 
 
+@pytest.mark.search
 @pytest.mark.usefixtures("environment", "spark")
 def test_backup_and_restore_jobs_need_no_server(
     make_repository: MakeRepository,

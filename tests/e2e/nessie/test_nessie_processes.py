@@ -51,6 +51,7 @@ def process(*words: str, **environment: str) -> str:
     return done.stdout
 
 
+@pytest.mark.search
 @pytest.mark.usefixtures("spark")
 def test_the_seeds_commands_one_after_another(
     scene: NessieScene, shell: Shell, tmp_path: Path

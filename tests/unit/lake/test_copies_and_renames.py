@@ -10,6 +10,7 @@ import pytest
 from lakesweep.formats.tables import read_uncommitted
 from lakesweep.lake.errors import MissingError, PreconditionFailedError
 from lakesweep.lake.kv.interface import Change, Held
+from lakesweep_testing.few_of_many import few_of
 from lakesweep_testing.lakes import LakeRepo
 
 
@@ -210,7 +211,7 @@ RENAMES: dict[str, list[Callable[[LakeRepo], object]]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("calls", RENAMES.values(), ids=RENAMES.keys())
+@pytest.mark.parametrize("calls", few_of(RENAMES.values(), 3), ids=RENAMES.keys())
 def test_rename_racing_a_collection_loses_nothing(
     calls: list[Callable[[LakeRepo], object]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

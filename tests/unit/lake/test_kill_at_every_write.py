@@ -26,7 +26,7 @@ WRITES = _count_writes()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_written", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("dies_at", few_of(range(1, WRITES + 1), 2))
+@pytest.mark.parametrize("dies_at", few_of(range(1, WRITES + 1), 4))
 def test_death_at_a_write_loses_nothing_acknowledged(dies_at: int, is_written: bool) -> None:
     """After a restart every branch is as it was before the unanswered call, or as it would be after it."""
     repo = LakeRepo().create()
