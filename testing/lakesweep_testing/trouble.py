@@ -162,7 +162,7 @@ class MeddlingBackend:
         plain = source.inner if isinstance(source, MeddlingBackend) else source
         return self.inner.copy_from(plain, source_key, target_key)
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         for key in keys:
             self._before("delete", key)
         return self.inner.delete(keys, terms)

@@ -115,7 +115,7 @@ class AzureBackend(CloudBackend):
         is_token_only = self._options.azure_sas_token and not self._options.azure_account_key
         return None if is_token_only else super().signer
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         if terms.etags and (self._options.azure_account_key or self._options.azure_sas_token):
             return self._delete_versions(keys, terms)
         # obstore carries no condition: with other credentials, etags were only looked at.

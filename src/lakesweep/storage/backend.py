@@ -59,7 +59,7 @@ class Backend(Protocol):
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         """Copies on the server's side; False, having done nothing, where that is not possible."""
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         """Deletes up to `delete_batch_size` keys, one outcome each; THROTTLED ones may be tried again.
 
         The caller looks at the time before the call; who sends more than one request looks before each of the others.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError, StorageDeniedError, StorageError, ThrottledError
@@ -14,6 +15,7 @@ from lakesweep.storage.retry import Patience
 from lakesweep.storage.values import (
     NO_TERMS,
     DeleteOutcome,
+    DeleteOutcomes,
     DeleteStatus,
     DeleteTerms,
     ObjectInfo,
@@ -26,6 +28,9 @@ _TOO_LATE = "the time to delete was over before it was asked for"
 _CHANGED = "written anew since it was chosen"
 # Looked up together and then deleted: the more, the longer an object can be written anew unseen in between.
 _LOOKED_UP_AT_ONCE = 1000
+
+# Outcomes by their key, but for keys that are gone without a further word.
+_Others: TypeAlias = dict[str, DeleteOutcome]
 
 
 class BulkDelete:
@@ -43,21 +48,21 @@ class BulkDelete:
         self._options = options
         self._terms = NO_TERMS if seconds_left is forever else DeleteTerms(seconds_left)
 
-    def run(self, keys: Sequence[str]) -> list[DeleteOutcome]:
+    def run(self, keys: Sequence[str]) -> DeleteOutcomes:
         """One outcome per key, in order; a key given twice is deleted once."""
-        if len(set(keys)) < len(keys):
-            outcomes = {outcome.key: outcome for outcome in self.run(list(dict.fromkeys(keys)))}
-            return [outcomes[key] for key in keys]
-        return self._delete_batches(keys, self._terms)
+        if len(set(keys)) == len(keys):
+            return DeleteOutcomes(keys, self._delete_batches(keys, self._terms))
+        once = list(dict.fromkeys(keys))
+        return DeleteOutcomes(keys, self._delete_batches(once, self._terms))
 
     def run_expected(
         self,
         keys: Sequence[str],
         expected: Mapping[str, ObjectInfo],
         find: Callable[[str], ObjectInfo | None],
-    ) -> list[DeleteOutcome]:
+    ) -> DeleteOutcomes:
         """One outcome per key, in order; those in `expected` are looked up first, and kept where they are others now."""
-        outcomes: dict[str, DeleteOutcome] = {}
+        others: dict[str, DeleteOutcome] = {}
         once = list(dict.fromkeys(keys))
         for first in range(0, len(once), _LOOKED_UP_AT_ONCE):
             group = once[first : first + _LOOKED_UP_AT_ONCE]
@@ -68,11 +73,11 @@ class BulkDelete:
 
             asked = [key for key in group if key in expected and not is_odd_key(key)]
             looked = ordered_parallel(look_up, asked, self._options.max_requests_in_flight)
-            outcomes |= {key: outcome for key, outcome in looked if outcome is not None}
-            left = [key for key in group if key not in outcomes]
+            others |= {key: outcome for key, outcome in looked if outcome is not None}
+            left = [key for key in group if key not in others]
             terms = DeleteTerms(self._terms.seconds_left, etags)
-            outcomes |= {outcome.key: outcome for outcome in self._delete_batches(left, terms)}
-        return [outcomes[key] for key in keys]
+            others |= self._delete_batches(left, terms)
+        return DeleteOutcomes(keys, others)
 
     def _looked_up(
         self,
@@ -96,66 +101,73 @@ class BulkDelete:
             etags[key] = found.etag
         return None
 
-    def _delete_batches(self, keys: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
-        def delete(batch: Sequence[str]) -> list[DeleteOutcome]:
+    def _delete_batches(self, keys: Sequence[str], terms: DeleteTerms) -> _Others:
+        def delete(batch: Sequence[str]) -> _Others:
             return self._delete_plain(batch, terms)
 
         size = self._backend.delete_batch_size
         batches = [keys[first : first + size] for first in range(0, len(keys), size)]
         if len(batches) <= 1:
-            return [outcome for batch in batches for outcome in delete(batch)]
+            return delete(keys) if keys else {}
         workers = min(self._options.max_requests_in_flight, len(batches))
-        done = ordered_parallel(delete, batches, workers)
-        return [outcome for _, outcomes in done for outcome in outcomes]
+        others: _Others = {}
+        for _, of_batch in ordered_parallel(delete, batches, workers):
+            others |= of_batch
+        return others
 
-    def _delete_plain(self, batch: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
+    def _delete_plain(self, batch: Sequence[str], terms: DeleteTerms) -> _Others:
         """One batch without its odd keys, which are refused."""
         if not any_odd(batch):
             return self._delete(batch, terms)
         plain = [key for key in batch if not is_odd_key(key)]
-        outcomes = {o.key: o for o in self._delete(plain, terms)} if plain else {}
-        return [
-            outcomes.get(key) or DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL)
-            for key in batch
-        ]
+        others = self._delete(plain, terms) if plain else {}
+        odd = (key for key in batch if is_odd_key(key))
+        return others | {key: DeleteOutcome(key, DeleteStatus.FAILED, _ODD_DETAIL) for key in odd}
 
-    def _delete(self, batch: Sequence[str], terms: DeleteTerms) -> list[DeleteOutcome]:
+    def _delete(self, batch: Sequence[str], terms: DeleteTerms) -> _Others:
         """One batch, tried again for the keys that the store throttled or did not get to, while time is left."""
         patience = Patience(self._options, seconds_left=terms.seconds_left)
         prefix = batch[0][: batch[0].rfind("/") + 1]
-        settled: dict[str, DeleteOutcome] = {}
+        others: _Others = {}
         left = batch
-        throttled = DeleteStatus.THROTTLED
         is_first_try = True
         while True:
             try:
                 with self._congestion.slot(prefix):
                     # Room may have been long in coming, so the time is looked at here, before each request.
                     if terms.is_over:
-                        return [settled.get(key) or _not_tried(key) for key in batch]
-                    found = self._backend.delete(left, terms)
+                        return {key: _not_tried(key) for key in left} | others
+                    found = _of_each(left, self._backend.delete(left, terms))
             except StorageError as error:
                 if isinstance(error, ThrottledError):
                     self._congestion.throttled(prefix)
-                found = [_refused(key, error) for key in left]
-                if patience.try_again(error):
-                    is_first_try = False
-                    settled.update((outcome.key, outcome) for outcome in found)
-                    continue
-                left = ()
-            else:
-                if not is_first_try:
-                    found = [_absent_is_gone(outcome) for outcome in found]
-                left = [outcome.key for outcome in found if outcome.status is throttled]
-                if left:
-                    self._congestion.throttled(prefix)
-                else:
-                    self._congestion.succeeded(prefix)
-            if not left and len(found) == len(batch):
-                return found
-            settled.update((outcome.key, outcome) for outcome in found)
-            if not left or not patience.wait_out_throttling():
-                return [settled[key] for key in batch]
+                others |= {key: _refused(key, error) for key in left}
+                if not patience.try_again(error):
+                    return others
+                is_first_try = False
+                continue
+            for key in left if others else ():
+                others.pop(key, None)  # what an earlier try said of it
+            if not is_first_try:
+                found = {key: _absent_is_gone(outcome) for key, outcome in found.items()}
+            others |= found
+            left = [key for key, one in found.items() if one.status is DeleteStatus.THROTTLED]
+            if not left:
+                self._congestion.succeeded(prefix)
+                return others
+            self._congestion.throttled(prefix)
+            if not patience.wait_out_throttling():
+                return others
+
+
+def _of_each(keys: Sequence[str], outcomes: Sequence[DeleteOutcome]) -> _Others:
+    """The outcomes that say more than that a key is gone, from a store that must have told of each of these keys."""
+    told = DeleteOutcomes.of(outcomes)
+    if told.keys is not keys and list(told.keys) != list(keys):
+        raise StorageError(
+            f"{len(keys)} keys were to be deleted, and the answer tells of {len(told)} that are not these; their fate is unknown."
+        )
+    return dict(told.others)
 
 
 def _not_tried(key: str) -> DeleteOutcome:

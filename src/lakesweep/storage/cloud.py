@@ -264,7 +264,7 @@ class CloudBackend(ABC):
         return True
 
     @abstractmethod
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         """Delete keys, and say what became of each."""
 
     def _delete_one(

@@ -97,7 +97,7 @@ class GcsBackend(CloudBackend):
 
         return google_pages(authorise, self._base, prefix, delimiter, self._options)
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         # obstore carries no condition, so the terms' etags were only looked at.
         return [self._delete_one(key) for key in keys]
 

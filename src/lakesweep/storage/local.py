@@ -167,7 +167,7 @@ class LocalBackend:
         self._write(target_key, source.stream(source_key), create=False, if_match=None)
         return True
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         real_folders: dict[str, str] = {}
         return [self._delete_one(key, terms.etags.get(key), real_folders) for key in keys]
 

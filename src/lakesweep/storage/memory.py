@@ -130,7 +130,7 @@ class MemoryBackend:
         self.container.store(self._base + target_key, source.get(source_key))
         return True
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
         with self.container.lock:
             return [DeleteOutcome(key, self._delete_one(key, terms.etags.get(key))) for key in keys]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +28,7 @@ from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
 from lakesweep.storage.signing import SignedMethod, SignedUploads, SignedUrl
 from lakesweep.storage.translate import NO_CONTAINER, NO_PRESIGN, ODD_KEY
-from lakesweep.storage.values import DeleteOutcome, Folder, KeyRange, ObjectInfo, forever
+from lakesweep.storage.values import DeleteOutcomes, Folder, KeyRange, ObjectInfo, forever
 from lakesweep.storage.waiting import about_to_wait, may_wait
 
 __all__ = ["ObjectStore"]
@@ -36,7 +36,6 @@ __all__ = ["ObjectStore"]
 Result = TypeVar("Result")
 
 # Inside the class, `list` is the method.
-Outcomes: TypeAlias = list[DeleteOutcome]
 
 _LISTING_WORKERS = 16
 _PAGES_AHEAD = 4
@@ -282,7 +281,7 @@ class ObjectStore:
         *,
         seconds_left: Callable[[], float] = forever,
         expected: Mapping[str, ObjectInfo] | None = None,
-    ) -> Outcomes:
+    ) -> DeleteOutcomes:
         """Deletes every key; one outcome for each, in the same order. Never raises for a single key's sake.
 
         Args:

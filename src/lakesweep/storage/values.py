@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from functools import partial
+from itertools import repeat
+from typing import NamedTuple, cast, overload
 
 import pyarrow as pa
 
@@ -82,6 +84,57 @@ class DeleteOutcome(NamedTuple):
     key: str
     status: DeleteStatus
     detail: str = ""
+
+
+# A named tuple from a tuple, without a Python call for each of a million keys.
+_outcome = cast(
+    "Callable[[tuple[str, DeleteStatus, str]], DeleteOutcome]",
+    partial(tuple.__new__, DeleteOutcome),
+)
+
+
+class DeleteOutcomes(Sequence[DeleteOutcome]):
+    """One outcome for each key, in their order.
+
+    Most keys are gone, and nothing is to be said of them: only the others have an outcome that is kept. That of a key which
+    is gone is made when it is looked at, as a million of them would keep Python's collector busy.
+    """
+
+    __slots__ = ("keys", "others")
+
+    def __init__(self, keys: Sequence[str], others: Mapping[str, DeleteOutcome]) -> None:
+        self.keys = keys
+        self.others = others
+
+    @classmethod
+    def of(cls, outcomes: Sequence[DeleteOutcome]) -> DeleteOutcomes:
+        """These outcomes, of which none is kept that says only that its key is gone."""
+        if isinstance(outcomes, cls):
+            return outcomes
+        others = {o.key: o for o in outcomes if o.status is not DeleteStatus.GONE or o.detail}
+        return cls([outcome.key for outcome in outcomes], others)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[DeleteOutcome]:
+        if self.others:
+            return map(self._of, self.keys)
+        return map(_outcome, zip(self.keys, repeat(DeleteStatus.GONE), repeat("")))
+
+    @overload
+    def __getitem__(self, at: int) -> DeleteOutcome: ...
+    @overload
+    def __getitem__(self, at: slice) -> DeleteOutcomes: ...
+    def __getitem__(self, at: int | slice) -> DeleteOutcome | DeleteOutcomes:
+        return (
+            DeleteOutcomes(self.keys[at], self.others)
+            if isinstance(at, slice)
+            else self._of(self.keys[at])
+        )
+
+    def _of(self, key: str) -> DeleteOutcome:
+        return self.others.get(key) or DeleteOutcome(key, DeleteStatus.GONE)
 
 
 def refused_delete(key: str, error: LakesweepError) -> DeleteOutcome:

@@ -409,8 +409,8 @@ class _TroubledBackend(MeddlingBackend):
             "copy", target_key, lambda: self.inner.copy_from(plain, source_key, target_key)
         )
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
-        def partly(fault: Fault) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> Sequence[DeleteOutcome]:
+        def partly(fault: Fault) -> Sequence[DeleteOutcome]:
             half = len(keys) // 2
             done = self.inner.delete(keys[:half], terms) if half else []
             return [

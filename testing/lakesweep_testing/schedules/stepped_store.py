@@ -14,6 +14,7 @@ from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.memory import MemoryBackend
 from lakesweep.storage.values import (
     DeleteOutcome,
+    DeleteOutcomes,
     DeleteStatus,
     Folder,
     ObjectInfo,
@@ -22,8 +23,6 @@ from lakesweep.storage.values import (
 )
 from lakesweep_testing.schedules.stepped_kv import Step
 from lakesweep_testing.schedules.steps import OBJECTS, Access
-
-Outcomes = list[DeleteOutcome]  # inside the class, `list` is the method
 
 
 class SteppedStore(ObjectStore):
@@ -113,8 +112,10 @@ class SteppedStore(ObjectStore):
         *,
         seconds_left: Callable[[], float] = forever,
         expected: Mapping[str, ObjectInfo] | None = None,
-    ) -> Outcomes:
-        return [self._delete(key, seconds_left, (expected or {}).get(key)) for key in keys]
+    ) -> DeleteOutcomes:
+        return DeleteOutcomes.of(
+            [self._delete(key, seconds_left, (expected or {}).get(key)) for key in keys]
+        )
 
     def _delete(
         self, key: str, seconds_left: Callable[[], float], expected: ObjectInfo | None

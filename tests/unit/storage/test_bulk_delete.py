@@ -123,6 +123,48 @@ def test_what_a_lost_answer_may_have_deleted_counts_as_deleted() -> None:
     assert [o.status for o in outcomes] == [DeleteStatus.GONE, DeleteStatus.GONE]
 
 
+@pytest.mark.parametrize("told", [[], ["k0"], ["k0", "k2"], ["k1", "k0"]], ids=len)
+def test_a_key_of_which_nothing_is_told_is_not_gone(told: list[str]) -> None:
+    """An answer that leaves a key out, or names another, says of none what became of it."""
+    store, _ = store_of(lambda keys: [DeleteOutcome(key, DeleteStatus.GONE) for key in told])
+    outcomes = store.delete_many(["k0", "k1"])
+    assert [(o.key, o.status) for o in outcomes] == [
+        ("k0", DeleteStatus.FAILED),
+        ("k1", DeleteStatus.FAILED),
+    ]
+
+
+def test_a_key_that_was_throttled_and_then_deleted_is_gone() -> None:
+    """The last word on a key counts, and a key given twice has it twice."""
+    tries = 0
+
+    def answer(keys: Sequence[str]) -> list[DeleteOutcome]:
+        nonlocal tries
+        tries += 1
+        status = DeleteStatus.GONE if tries > 1 else DeleteStatus.THROTTLED
+        return [DeleteOutcome(key, status) for key in keys]
+
+    store, backend = store_of(answer)
+    outcomes = store.delete_many(["k0", "k1", "k0"])
+    assert list(outcomes) == [DeleteOutcome(key, DeleteStatus.GONE) for key in ("k0", "k1", "k0")]
+    assert outcomes[-1] == outcomes[0:1][0]
+    assert backend.sent == [["k0", "k1"]] * 2
+
+
+def test_a_key_that_was_in_trouble_and_then_deleted_is_gone() -> None:
+    """A request that failed as a whole says nothing of keys that the next one deleted."""
+    tries = 0
+
+    def answer(keys: Sequence[str]) -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ThrottledError("slow down")
+
+    store, _ = store_of(answer)
+    assert {o.status for o in store.delete_many(["k0", "k1"])} == {DeleteStatus.GONE}
+
+
 def test_object_written_between_the_look_and_the_delete_is_kept() -> None:
     """The version that was looked at is the condition of the delete."""
     store, backend = store_of()

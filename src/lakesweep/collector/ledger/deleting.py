@@ -149,7 +149,7 @@ class KeyDeletion(RowDeleter, Protocol):
         why_not = {key: self.why_not(key) for key in rows.column("address").to_pylist()}
         allowed = [key for key, why in why_not.items() if not why]
         done = store.delete_many(allowed, seconds_left=deadline.seconds_left)
-        found = {o.key: (OUTCOME_OF[o.status], o.detail or "") for o in done}
+        found = {o.key: (OUTCOME_OF[o.status], o.detail) for o in done}
         return [found.get(key, (PROTECTED, why_not[key])) for key in rows["address"].to_pylist()]
 
 

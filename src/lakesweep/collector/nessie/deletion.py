@@ -20,7 +20,7 @@ from lakesweep.collector.target import Target
 from lakesweep.domain.location import Location
 from lakesweep.storage import (
     UNKNOWN_SIZE,
-    DeleteOutcome,
+    DeleteOutcomes,
     DeleteStatus,
     ObjectInfo,
     ObjectStore,
@@ -80,17 +80,17 @@ class FileDeletion:
             listed = ObjectInfo(key, size, times[number], etags[number])
             by_folder.setdefault(folder, {})[number] = listed
 
-        def delete_in(folder: Location) -> list[DeleteOutcome]:
+        def delete_in(folder: Location) -> DeleteOutcomes:
             return self._delete_in(folder, list(by_folder[folder].values()), deadline)
 
         for folder, done in ordered_parallel(delete_in, by_folder, _FOLDERS_AT_ONCE):
             for number, outcome in zip(by_folder[folder], done, strict=True):
-                outcomes[number] = (deleting.OUTCOME_OF[outcome.status], outcome.detail or "")
+                outcomes[number] = (deleting.OUTCOME_OF[outcome.status], outcome.detail)
         return [outcomes[number] for number in range(len(uris))]
 
     def _delete_in(
         self, folder: Location, wanted: Sequence[ObjectInfo], deadline: Deadline
-    ) -> list[DeleteOutcome]:
+    ) -> DeleteOutcomes:
         store = self.stores.open_for_deletes(folder)
         done = store.delete_many(
             [listed.key for listed in wanted],

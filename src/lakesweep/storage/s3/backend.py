@@ -25,7 +25,7 @@ from lakesweep.storage.s3.delete_objects import delete_objects
 from lakesweep.storage.s3.pages import Page, checked_successor, read_page
 from lakesweep.storage.s3.signer import S3Signer
 from lakesweep.storage.translate import TRANSIENT
-from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder
+from lakesweep.storage.values import NO_TERMS, DeleteOutcomes, DeleteTerms, Folder
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -119,7 +119,7 @@ class S3Backend(CloudBackend):
             copy_object(self._client, original, size, self._base + target_key)
         return True
 
-    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> list[DeleteOutcome]:
+    def delete(self, keys: Sequence[str], terms: DeleteTerms = NO_TERMS) -> DeleteOutcomes:
         return delete_objects(self._client, self._base, keys, terms.etags)
 
     def _pages(

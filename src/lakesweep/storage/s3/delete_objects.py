@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from itertools import repeat
-from typing import cast
+from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from lakesweep.errors import StorageError
@@ -15,23 +12,23 @@ from lakesweep.storage.http_wire import Reply
 from lakesweep.storage.s3.client import S3Client, error_of
 from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.translate import error_from_reply
-from lakesweep.storage.values import DeleteOutcome, DeleteStatus, refused_delete
+from lakesweep.storage.values import (
+    DeleteOutcome,
+    DeleteOutcomes,
+    DeleteStatus,
+    refused_delete,
+)
 
 _FIRST = b"<Object><Key>"
 _HEAD = b'<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</Quiet>' + _FIRST
 _TAIL = b"</Key></Object></Delete>"
 # A condition on an object that is gone by now can't hold.
 _GONE_CODES = frozenset({"NoSuchKey", "NoSuchVersion"})
-# A named tuple from a tuple, without a Python call for each of a million keys.
-_outcome = cast(
-    "Callable[[tuple[str, DeleteStatus, str]], DeleteOutcome]",
-    partial(tuple.__new__, DeleteOutcome),
-)
 
 
 def delete_objects(
     client: S3Client, base: str, keys: Sequence[str], etags: Mapping[str, str]
-) -> list[DeleteOutcome]:
+) -> DeleteOutcomes:
     """Deletes up to 1,000 keys in one call, asked to name those that it could not delete, and only those.
 
     A key in `etags` is deleted only in that version; servers that do not know such conditions pass over them.
@@ -51,14 +48,12 @@ def delete_objects(
         body=body,
     )
     refused = _refused_keys(reply, what, base)
-    if not refused:
-        return list(map(_outcome, zip(keys, repeat(DeleteStatus.GONE), repeat(""))))
     if not refused.keys() <= set(keys):
         strangers = sorted(refused.keys() - set(keys))
         raise StorageError(
             f"{what}: the answer names {strangers[0]!r}, which was not asked for; the keys' fate is unknown."
         )
-    return [refused.get(key) or DeleteOutcome(key, DeleteStatus.GONE) for key in keys]
+    return DeleteOutcomes(keys, refused)
 
 
 def _conditional_body(base: str, keys: Sequence[str], etags: Mapping[str, str]) -> bytes:
