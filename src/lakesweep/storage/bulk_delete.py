@@ -163,7 +163,7 @@ class BulkDelete:
 def _of_each(keys: Sequence[str], outcomes: Sequence[DeleteOutcome]) -> _Others:
     """The outcomes that say more than that a key is gone, from a store that must have told of each of these keys."""
     told = DeleteOutcomes.of(outcomes)
-    if told.keys is not keys and list(told.keys) != list(keys):
+    if told.keys is not keys and set(told.keys) != set(keys):
         raise StorageError(
             f"{len(keys)} keys were to be deleted, and the answer tells of {len(told)} that are not these; their fate is unknown."
         )

@@ -93,13 +93,13 @@ def test_entries_close_together_are_looked_up_together(
 
 
 def test_requests_of_a_size_are_counted_as_if_it_were_looked_up_alone() -> None:
-    """Far entries cost a request each, near ones a look-up and pages; other sizes between them change nothing."""
-    at = np.array([0, 10, 11, 5_000, 9_000, 9_500])
-    sizes = np.array([0, 7, 0, 0, 7, 7])
+    """Far entries cost a request each, near ones their pages; other sizes between them change nothing."""
+    at = np.array([0, 10, 11, 5_000, 9_000, 9_500, 10_000])
+    sizes = np.array([0, 7, 0, 0, 7, 7, 7])
     found, requests = requests_by_size(at, sizes, FAR)
     total = SizeCosts.sum([(found, requests), (np.array([3]), np.array([1]))])
     assert total.sizes.tolist() == [0, 3, 7]
-    assert total.requests.tolist() == [2 + 1, 1, 1 + 2]
+    assert total.requests.tolist() == [1 + 1, 1, 1 + 2]
     assert SizeCosts.sum([]).beyond(0).values.tolist() == []
 
 

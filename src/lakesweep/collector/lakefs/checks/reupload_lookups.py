@@ -183,8 +183,8 @@ def _read_ranges(store: ObjectStore, ranges: Iterator[RangeId]) -> Iterator[tupl
 
 
 def requests_in(entries: int) -> int:
-    """The first path is looked up, as a listing begins after a path; the others come in pages."""
-    return 1 + math.ceil((entries - 1) / PAGE)
+    """A path alone is looked up, more of them come in pages."""
+    return math.ceil(entries / PAGE)
 
 
 def close_together(at: Ints, gap: int) -> list[tuple[int, int]]:
@@ -203,8 +203,8 @@ def requests_by_size(at: Ints, sizes: Ints, gap: int) -> tuple[Ints, Ints]:
     is_first[1:] = (np.diff(sizes) != 0) | (np.diff(at) > gap)
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(at))[: len(firsts)] - 1
-    others = at[lasts] - at[firsts]
-    return sizes[firsts], 1 + -(-others // PAGE)
+    entries = at[lasts] - at[firsts] + 1
+    return sizes[firsts], -(-entries // PAGE)
 
 
 def _named(data: bytes, range_id: RangeId, spans: list[tuple[int, int]]) -> list[dict[str, object]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -166,7 +167,7 @@ class _LookUps:
         self._is_over = False
 
     def look(self, span: _Span) -> None:
-        """Ask for the first path, and list the others."""
+        """Ask for a span of one path, and list a longer one."""
         try:
             for entries in self._entries(span):
                 if self._is_over:
@@ -193,15 +194,18 @@ class _LookUps:
         if self._is_over:
             yield []
             return
-        first = client.stat_object(name, span.branch, span.first)
-        yield [first] if first is not None else []
-        if span.last == span.first:
-            return
+        after = text_before(span.first)
+        if span.last == span.first or after is None:
+            first = client.stat_object(name, span.branch, span.first)
+            yield [first] if first is not None else []
+            if span.last == span.first:
+                return
+            after = span.first
         # With room for what is staged in between. A server takes as long as the entries it answers with.
         page = min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
-        listed = client.list_objects(name, span.branch, after=span.first, page=page)
+        listed = client.list_objects(name, span.branch, after=after, page=page)
         try:
-            yield from chunked(_up_to(span, listed), PAGE)
+            yield from chunked(_up_to(span, after, listed), PAGE)
         except CatalogNotFoundError:
             # A branch that went away took with it what it alone read. Any other reason is an error.
             if span.branch in {head.id for head in client.branches(name)}:
@@ -216,9 +220,20 @@ class _OutOfOrderError(Exception):
     """A listing whose paths do not ascend, so that its end can't be told."""
 
 
-def _up_to(span: _Span, listed: Iterable[ObjectStatsWire]) -> Iterator[ObjectStatsWire]:
-    """Entries up to the last path. Only an ordered listing tells by one path that all before it were seen."""
-    before = span.first
+def text_before(path: str) -> str | None:
+    """A text that sorts before a path, as servers sort, and after what is likely to stand before it; None where none is known.
+
+    A listing begins after a path, so the listing after this one has the path itself.
+    """
+    last = ord(path[-1]) - 1 if path else 0
+    is_text = last >= ord(" ") and not 0xD800 <= last <= 0xDFFF
+    return f"{path[:-1]}{chr(last)}{chr(sys.maxunicode)}" if is_text else None
+
+
+def _up_to(
+    span: _Span, before: str, listed: Iterable[ObjectStatsWire]
+) -> Iterator[ObjectStatsWire]:
+    """Entries up to the last path, listed after `before`. Only an ordered listing tells by one path that all before it were seen."""
     for entry in listed:
         # The server writes bytes that are not text as U+FFFD, which sorts, and goes on, elsewhere.
         if entry.path < before or "\ufffd" in entry.path:
