@@ -33,7 +33,7 @@ from lakesweep.formats.tables import read_mark
 from lakesweep.storage import Crew, ObjectStore
 from lakesweep.storage.keys import odd_mask
 
-__all__ = ["Contents", "are_true", "reading_seconds", "sum_contents"]
+__all__ = ["IN_FLIGHT", "Contents", "are_true", "reading_seconds", "sum_contents"]
 
 # What is read of candidates at most: some seconds' worth. Sizes beyond it are looked up by their size alone.
 _MOST_OBJECTS = 100_000
@@ -42,7 +42,7 @@ _MOST_BYTES = 1 << 30
 # parts of a larger object ended, nobody knows.
 _LARGEST = 5_000_000 - 1
 _MOST_ON_DRIVER = 1_000
-_IN_FLIGHT = 32
+IN_FLIGHT = 32
 _SECONDS_PER_OBJECT = 0.0006
 _SECONDS_PER_BYTE = 5e-9
 
@@ -137,7 +137,7 @@ def reading_seconds(objects: int, size_bytes: int) -> float:
 
 
 def are_true(
-    store: ObjectStore, data: bytes, entries: RangeSums, ruled_out: Ints, most: int
+    store: ObjectStore, crew: Crew, data: bytes, entries: RangeSums, ruled_out: Ints, most: int
 ) -> bool:
     """Whether the e_tags of a range's entries are sums of their bytes, tried on `most` of the entries at these places.
 
@@ -150,8 +150,7 @@ def are_true(
     places = pc.indices_nonzero(pc.and_not(is_relative, odd_mask(names))).to_pylist()
     places = random.sample(places, min(most, len(places)))
     addresses = [names[place].as_py() for place in places]
-    with Crew(_IN_FLIGHT) as crew:
-        found = crew.each(partial(_sum_of, store), addresses)
+    found = crew.each(partial(_sum_of, store), addresses)
     said = entries.sums[ruled_out][places].tolist()
     told = [sum_ in read.sums for read, sum_ in zip(found, said, strict=True) if read is not None]
     return bool(told) and all(told)
@@ -178,7 +177,7 @@ def _count_sizes(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator
 
 def _sum_parts(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator[pa.RecordBatch]:
     """Work function: the sums of candidates of these sizes that no commit holds."""
-    with Crew(_IN_FLIGHT) as crew:
+    with Crew(IN_FLIGHT) as crew:
         for store, count, rows in _unreferenced(target, sizes, parts):
             found = crew.each(partial(_sum_of, store), rows.column("address").to_pylist())
             lengths = rows.column("size_bytes").to_numpy()

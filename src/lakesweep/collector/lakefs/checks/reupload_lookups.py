@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge.bitmap import Bitmap
 from lakesweep.collector.judge.suspects import Ints, Sizes, is_in
 from lakesweep.collector.lakefs.between_runs.range_cache import read_sizes, size_bits, sizes_beside
-from lakesweep.collector.lakefs.checks.content_sums import Contents, are_true
+from lakesweep.collector.lakefs.checks.content_sums import IN_FLIGHT, Contents, are_true
 from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, write_outcome
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
@@ -22,7 +22,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.ranges import read_range_records, read_range_sums
 from lakesweep.formats.tables import read_mark
-from lakesweep.storage import ObjectStore
+from lakesweep.storage import Crew, ObjectStore
 
 # Requests to the server, in all: some minutes' worth.
 MOST_REQUESTS = 50_000
@@ -80,28 +80,28 @@ def find_spans(
     """
     requests = 0
     store = target.open()
-    for range_id, data in _read_ranges(
-        store, with_sizes(store, target.namespace, contents, ranges)
-    ):
-        entries = read_range_sums(data)
-        has_size, is_ruled_out = contents.have_size(entries), contents.are_ruled_out(entries)
-        ruled_out = np.flatnonzero(has_size & is_ruled_out)
-        if len(ruled_out) and not are_true(store, data, entries, ruled_out, tried):
-            yield _refusal(range_id, has_untrue_sums=True)
-            return
-        at = np.flatnonzero(has_size & ~is_ruled_out)
-        if not len(at):
-            continue
-        spans = close_together(at, gap)
-        requests += len(spans)
-        if requests > MOST_REQUESTS:
-            yield _refusal(range_id, are_too_many=True)
-            return
-        rows = _named(data, range_id, spans)
-        for row, (first, last) in zip(rows, spans, strict=True):
-            within = entries.sizes[at[(at >= first) & (at <= last)]]
-            row["sizes"] = contents.sizes_among(within).tobytes()
-        yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
+    found = _read_ranges(store, with_sizes(store, target.namespace, contents, ranges))
+    with Crew(IN_FLIGHT) as crew:
+        for range_id, data in found:
+            entries = read_range_sums(data)
+            has_size, is_ruled_out = contents.have_size(entries), contents.are_ruled_out(entries)
+            ruled_out = np.flatnonzero(has_size & is_ruled_out)
+            if len(ruled_out) and not are_true(store, crew, data, entries, ruled_out, tried):
+                yield _refusal(range_id, has_untrue_sums=True)
+                return
+            at = np.flatnonzero(has_size & ~is_ruled_out)
+            if not len(at):
+                continue
+            spans = close_together(at, gap)
+            requests += len(spans)
+            if requests > MOST_REQUESTS:
+                yield _refusal(range_id, are_too_many=True)
+                return
+            rows = _named(data, range_id, spans)
+            for row, (first, last) in zip(rows, spans, strict=True):
+                within = entries.sizes[at[(at >= first) & (at <= last)]]
+                row["sizes"] = contents.sizes_among(within).tobytes()
+            yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
 
 
 def with_sizes(

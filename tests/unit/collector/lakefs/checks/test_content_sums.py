@@ -26,7 +26,7 @@ from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import RangeSums, read_range_sums
 from lakesweep.formats.tables import MARK_SCHEMA, write_mark
 from lakesweep.formats.values import join_value
-from lakesweep.storage import StorageOptions
+from lakesweep.storage import Crew, StorageOptions
 from lakesweep_testing.inprocess import InProcessEngine
 
 _NUMBERS = count()
@@ -210,4 +210,5 @@ def test_e_tags_are_tried_on_the_bytes_of_their_entries() -> None:
         ([full], False),
     ):
         data, sums = entries_of(*entries)
-        assert are_true(store, data, sums, np.arange(len(entries)), 9) is expected
+        with Crew(2) as crew:
+            assert are_true(store, crew, data, sums, np.arange(len(entries)), 9) is expected
