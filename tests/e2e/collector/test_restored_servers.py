@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from lakesweep.collector.lakefs.between_runs.known_heads import KNOWN_HEADS
+from lakesweep.collector.lakefs.doctor.doctor import Check, CheckResult, examine
 from lakesweep.collector.lakefs.request import Flow
 from lakesweep.errors import UnsafeToSweepError
 from lakesweep.lake.context import partition_of
@@ -62,6 +63,24 @@ def test_what_was_committed_after_the_backup_is_not_collected(make_scene: MakeSc
     scene.store.delete_many([KNOWN_HEADS])
     scene.gc(CLEAN)
     assert later not in scene.present_keys()
+
+
+def test_doctor_says_that_a_server_went_back_in_time(make_scene: MakeScene) -> None:
+    """Before a run is refused for it, and only then."""
+    scene = make_scene()
+    restore = back_up(scene)
+    commit_later(scene)
+    scene.mark(CLEAN)
+
+    def commits() -> Check:
+        context = scene.context()
+        checks = {c.name: c for c in examine(context.repository, context.resources)}
+        return checks["commits"]
+
+    assert commits().verdict is CheckResult.OK
+    restore()
+    assert commits().verdict is CheckResult.WRONG
+    assert KNOWN_HEADS in commits().found
 
 
 @pytest.mark.parametrize("dry_runs", [0, 1])

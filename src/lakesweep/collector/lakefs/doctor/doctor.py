@@ -9,6 +9,7 @@ from lakesweep.catalogs.lakefs.graph import RepositoryRefs
 from lakesweep.catalogs.lakefs.history import History
 from lakesweep.catalogs.lakefs.rights import right_to_dump
 from lakesweep.collector.lakefs.between_runs.history import DamagedRun, list_runs
+from lakesweep.collector.lakefs.between_runs.known_heads import refuse_older_refs
 from lakesweep.collector.lakefs.between_runs.saved import NotUsable, load_saved_run
 from lakesweep.collector.lakefs.between_runs.served import note_served, remove_served
 from lakesweep.collector.lakefs.checks.ownership import refuse_shared_namespace
@@ -115,6 +116,8 @@ class _Doctor:
         self._refs = read_refs(self._repository, store)
         note_served(store, self._refs.dump_files, self._resources.clock())
         remove_served(store)
+        # An error says that the server went back in time, and what to do about it.
+        refuse_older_refs(store, name, self._refs)
         found = ", ".join(
             human_count(len(some), unit)
             for some, unit in (
