@@ -167,7 +167,7 @@ def has_test(root: Path, test: str) -> bool:
 
 @lru_cache(maxsize=32)
 def _parsed(text: str) -> ast.Module:
-    """Kept, as entries that follow each other name tests of few files."""
+    """The syntax of a file with tests; that of the last few is kept, as entries that follow each other name the same ones."""
     return ast.parse(text)
 
 

@@ -35,8 +35,6 @@ __all__ = ["ObjectStore"]
 
 Result = TypeVar("Result")
 
-# Inside the class, `list` is the method.
-
 _LISTING_WORKERS = 16
 _PAGES_AHEAD = 4
 

@@ -92,6 +92,31 @@ def test_orphans_go_and_reuploads_stay_though_all_have_one_size(
     assert server.asked["stat"] + server.asked["ls"] < FILES // 4
 
 
+def test_a_listing_without_what_a_look_up_finds_is_not_believed(
+    crowd: tuple[Scene, set[str], set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither an empty one nor one that begins too late: what it might have told of is kept."""
+    scene, _, again = crowd
+    monkeypatch.setattr("lakesweep.collector.lakefs.checks.canaries._CANARIES", 1)
+    server = Forgetful(scene, again)
+
+    def without_pages(request: httpx.Request, send: Send) -> httpx.Response:
+        response = server(request, send)
+        if not route_of(request).endswith("/objects/ls"):
+            return response
+        left = [e for e in response.json()["results"] if not e["path"].startswith("zz/")]
+        pagination = {
+            "has_more": False,
+            "next_offset": "",
+            "results": len(left),
+            "max_per_page": 1000,
+        }
+        return httpx.Response(200, json={"pagination": pagination, "results": left})
+
+    run_gc(scene.context(transport=as_a_real_server(without_pages)), CLEAN, SweepRequest())
+    assert again <= scene.present_keys()
+
+
 def linked(scene: Scene, path: str, content: str, e_tag: str) -> str:
     """A user's own bytes at an issued address, with an e_tag of the user's making."""
     address = scene.user.issue_address("main", path)

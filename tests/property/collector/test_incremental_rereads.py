@@ -163,7 +163,6 @@ class Verdicts:
         )
 
 
-@pytest.mark.search
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @settings(

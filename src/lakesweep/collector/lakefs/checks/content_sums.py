@@ -42,7 +42,7 @@ _MOST_BYTES = 1 << 30
 # parts of a larger object ended, nobody knows.
 _LARGEST = 5_000_000 - 1
 _MOST_ON_DRIVER = 1_000
-IN_FLIGHT = 32
+IN_FLIGHT = 32  # objects that are read at the same time
 _SECONDS_PER_OBJECT = 0.0006
 _SECONDS_PER_BYTE = 5e-9
 

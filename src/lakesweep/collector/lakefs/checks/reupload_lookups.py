@@ -183,7 +183,7 @@ def _read_ranges(store: ObjectStore, ranges: Iterator[RangeId]) -> Iterator[tupl
 
 
 def requests_in(entries: int) -> int:
-    """A path alone is looked up, more of them come in pages."""
+    """How many requests a stretch of so many entries takes: one for a path alone, else one for each page."""
     return math.ceil(entries / PAGE)
 
 

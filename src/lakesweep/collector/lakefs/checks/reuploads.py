@@ -179,7 +179,7 @@ class _LookUps:
                 self.found.update(self._suspects.among([a for read in readings for a in read]))
                 if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
                     self._is_over = True
-        except _OutOfOrderError as error:
+        except _UntrueListingError as error:
             self._give_up(span, str(error))
         except BaseException:
             self._is_over = True
@@ -195,29 +195,40 @@ class _LookUps:
             yield []
             return
         after = text_before(span.first)
-        if span.last == span.first or after is None:
-            first = client.stat_object(name, span.branch, span.first)
-            yield [first] if first is not None else []
+        is_first_seen = span.last == span.first or after is None
+        if is_first_seen:
+            yield self._at(span.branch, span.first)
             if span.last == span.first:
                 return
-            after = span.first
+        after = span.first if after is None else after
         # With room for what is staged in between. A server takes as long as the entries it answers with.
         page = min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
         listed = client.list_objects(name, span.branch, after=after, page=page)
         try:
-            yield from chunked(_up_to(span, after, listed), PAGE)
+            for entries in chunked(_up_to(span, after, listed), PAGE):
+                is_first_seen |= any(entry.path == span.first for entry in entries)
+                yield entries
         except CatalogNotFoundError:
             # A branch that went away took with it what it alone read. Any other reason is an error.
             if span.branch in {head.id for head in client.branches(name)}:
                 raise
+            return
+        # Mostly one that was deleted on the branch and not committed. A listing that leaves out what is there says nothing.
+        if not is_first_seen and self._at(span.branch, span.first):
+            raise _UntrueListingError(f"the listing of {span.branch} leaves out {span.first!r}")
+
+    def _at(self, branch: BranchId, path: str) -> list[ObjectStatsWire]:
+        """The entry at a path of a branch, where there is one."""
+        entry = self._repository.client.stat_object(self._repository.name, branch, path)
+        return [entry] if entry is not None else []
 
 
 class _UntrueSumsError(Exception):
     """An e_tag that looks like the MD5 of its entry's bytes and is not."""
 
 
-class _OutOfOrderError(Exception):
-    """A listing whose paths do not ascend, so that its end can't be told."""
+class _UntrueListingError(Exception):
+    """A listing whose paths do not ascend, so that its end can't be told, or that leaves out a path that can be looked up."""
 
 
 def text_before(path: str) -> str | None:
@@ -237,7 +248,7 @@ def _up_to(
     for entry in listed:
         # The server writes bytes that are not text as U+FFFD, which sorts, and goes on, elsewhere.
         if entry.path < before or "\ufffd" in entry.path:
-            raise _OutOfOrderError(
+            raise _UntrueListingError(
                 f"the listing of {span.branch} is out of order at {entry.path!r}"
             )
         if entry.path > span.last:

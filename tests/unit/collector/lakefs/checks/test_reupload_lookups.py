@@ -147,7 +147,7 @@ def test_sizes_of_linked_objects_are_not_known() -> None:
     assert _searched(target, RangeToSearch(range_id, 1, pack)) == {range_id}
 
 
-@given(st.text(min_size=1), st.text(st.characters(max_codepoint=sys.maxunicode - 1)))
+@given(st.text(min_size=1), st.text(st.characters(codec="utf-8", max_codepoint=sys.maxunicode - 1)))
 def test_a_listing_after_the_text_before_a_path_has_the_path(path: str, other: str) -> None:
     """Servers sort by bytes; of paths that begin as this one does, hardly any comes between."""
     before = text_before(path)
