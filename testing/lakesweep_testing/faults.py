@@ -123,6 +123,12 @@ class FaultyBackend:
     def first_key(self, prefix: str, start_after: str | None) -> str | None:
         return self._done("first-key", prefix, lambda: self.inner.first_key(prefix, start_after))
 
+    def bare_gets(self) -> None:
+        """None: every request goes through this wrapper."""
+
+    def bare_heads(self) -> None:
+        """None: every request goes through this wrapper."""
+
     def get(self, key: str) -> bytes:
         return self._cut(key, self._done("read", key, lambda: self.inner.get(key)))
 

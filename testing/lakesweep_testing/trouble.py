@@ -132,6 +132,12 @@ class MeddlingBackend:
         self._before("list", prefix)
         return self.inner.first_key(prefix, start_after)
 
+    def bare_gets(self) -> None:
+        """None: every request goes through this wrapper."""
+
+    def bare_heads(self) -> None:
+        """None: every request goes through this wrapper."""
+
     def get(self, key: str) -> bytes:
         self._before("read", key)
         data = self._change(key, self.inner.get(key))

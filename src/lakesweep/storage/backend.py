@@ -11,6 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lakesweep.storage.bare_requests import BareKeyRequests
 from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
@@ -44,6 +45,12 @@ class Backend(Protocol):
         """The smallest key under `prefix` after `start_after`, cheaply."""
 
     def get(self, key: str) -> bytes: ...
+
+    def bare_gets(self) -> BareKeyRequests[bytes] | None:
+        """Requests of our own that read whole objects, many of them from one thread; None where there are none."""
+
+    def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
+        """Requests of our own that look objects up, many of them from one thread; None where there are none."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Up to `length` bytes from `start`; fewer only where the object ends, none past its end."""

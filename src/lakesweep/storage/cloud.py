@@ -29,6 +29,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.backend import Backend
+from lakesweep.storage.bare_requests import BareKeyRequests
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
@@ -197,6 +198,12 @@ class CloudBackend(ABC):
     def first_key(self, prefix: str, start_after: str | None) -> str | None:
         batch = next(self.scan(prefix, start_after), None)
         return None if batch is None else str(batch.column("key")[0].as_py())
+
+    def bare_gets(self) -> BareKeyRequests[bytes] | None:
+        return None
+
+    def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
+        return None
 
     def get(self, key: str) -> bytes:
         with obstore_errors_translated(f"reading {self._uri(key)}"):

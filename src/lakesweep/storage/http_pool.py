@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from lakesweep.storage.http_wire import Reply, WireConnection
+from lakesweep.storage.multiplexer import LONGEST_IDLE_SECONDS, Connection, Multiplexer
 
 # What a server that closed an idle connection looks like; nothing of the request was answered.
 _CLOSED_BY_SERVER = (http.client.RemoteDisconnected, ConnectionResetError, BrokenPipeError)
-# A firewall may forget an idle connection without a word; a request on it would wait for its whole timeout.
-_LONGEST_IDLE_SECONDS = 5.0
 
 
 class WirePool:
@@ -34,12 +33,20 @@ class WirePool:
         self._make_tls = tls
         self._tls: ssl.SSLContext | None = None
         self._idle: deque[WireConnection] = deque()
+        self._idle_multiplexed: deque[Connection] = deque()
         self._process = os.getpid()
-        weakref.finalize(self, _close_all, self._idle)
+        weakref.finalize(self, _close_all, self._idle, self._idle_multiplexed)
 
     def close(self) -> None:
         """Hang up on connections that nobody uses."""
-        _close_all(self._idle)
+        _close_all(self._idle, self._idle_multiplexed)
+
+    def multiplexer(self) -> Multiplexer:
+        """Many requests in flight from one thread, on connections of their own."""
+        self._forget_connections_of_parent()
+        return Multiplexer(
+            self._address, self._tls_context(), *self._timeouts, self._idle_multiplexed
+        )
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to one request; raises the errors of `http.client` and the operating system.
@@ -75,25 +82,34 @@ class WirePool:
         return reply
 
     def _idle_connection(self) -> WireConnection | None:
-        if self._process != os.getpid():
-            # A forked child must not speak on its parent's connections.
-            self._idle.clear()
-            self._process = os.getpid()
+        self._forget_connections_of_parent()
         while True:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 return None
-            if time.monotonic() - connection.idle_since < _LONGEST_IDLE_SECONDS:
+            if time.monotonic() - connection.idle_since < LONGEST_IDLE_SECONDS:
                 return connection
             connection.close()
 
     def _new_connection(self) -> WireConnection:
+        return WireConnection(*self._address, self._tls_context(), *self._timeouts)
+
+    def _tls_context(self) -> ssl.SSLContext | None:
         if self._make_tls is not None and self._tls is None:
             self._tls = self._make_tls()
-        return WireConnection(*self._address, self._tls, *self._timeouts)
+        return self._tls
+
+    def _forget_connections_of_parent(self) -> None:
+        """A forked child must not speak on its parent's connections."""
+        if self._process != os.getpid():
+            self._idle.clear()
+            self._idle_multiplexed.clear()
+            self._process = os.getpid()
 
 
-def _close_all(idle: deque[WireConnection]) -> None:
+def _close_all(idle: deque[WireConnection], multiplexed: deque[Connection]) -> None:
     while idle:
         idle.pop().close()
+    while multiplexed:
+        multiplexed.pop().socket.close()

@@ -89,6 +89,12 @@ class LocalBackend:
         with os_errors_translated(f"listing {self._root}/{prefix}"):
             return first_file(self._root, prefix, start_after)
 
+    def bare_gets(self) -> None:
+        """None: there are no requests of our own."""
+
+    def bare_heads(self) -> None:
+        """None: there are no requests of our own."""
+
     def get(self, key: str) -> bytes:
         with os_errors_translated(f"reading {self._root}/{key}"), self._opened(key) as file:
             return file.read()

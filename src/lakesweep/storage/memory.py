@@ -96,6 +96,12 @@ class MemoryBackend:
     def first_key(self, prefix: str, start_after: str | None) -> str | None:
         return next(iter(self._keys(prefix, start_after)), None)
 
+    def bare_gets(self) -> None:
+        """None: there are no requests of our own."""
+
+    def bare_heads(self) -> None:
+        """None: there are no requests of our own."""
+
     def get(self, key: str) -> bytes:
         return self._stored(key).data
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeVar
@@ -20,6 +20,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.backend import Backend
+from lakesweep.storage.bare_requests import BareKeyRequests, folder_of, ordered_requests
 from lakesweep.storage.bulk_delete import BulkDelete
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import is_odd_key
@@ -37,6 +38,7 @@ Result = TypeVar("Result")
 
 _LISTING_WORKERS = 16
 _PAGES_AHEAD = 4
+_WORTH_MULTIPLEXING = 4  # requests
 
 
 @dataclass(eq=False, repr=False)
@@ -169,7 +171,7 @@ class ObjectStore:
 
     def read_many(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         """(key, whole object) in the order of `keys`, many at once."""
-        return ordered_parallel(self.read, keys, self._workers)
+        return self._ordered(keys, self.backend.bare_gets(), self.read)
 
     def stat(self, key: str) -> ObjectInfo:
         """Size, time and etag of one object."""
@@ -188,7 +190,7 @@ class ObjectStore:
 
     def stat_many(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
         """(key, what `find` says) in the order of `keys`, many at once."""
-        return ordered_parallel(self.find, keys, self._workers)
+        return self._ordered(keys, self.backend.bare_heads(), self.find)
 
     def write(
         self, key: str, data: bytes, *, create: bool = False, if_match: str | None = None
@@ -247,7 +249,7 @@ class ObjectStore:
         """Writes one object of any size from its chunks, wholly or not at all."""
         self._refuse_odd(key)
         about_to_wait()
-        with self.congestion.slot(_folder_of(key)):
+        with self.congestion.slot(folder_of(key)):
             return self.backend.put_stream(key, chunks)
 
     def copy(self, source_key: str, target_key: str) -> None:
@@ -293,9 +295,20 @@ class ObjectStore:
         bulk = BulkDelete(self.backend, self.congestion, self.options, seconds_left)
         return bulk.run(keys) if expected is None else bulk.run_expected(keys, expected, self.find)
 
-    @property
-    def _workers(self) -> int:
-        return self.options.max_requests_in_flight
+    def _ordered(
+        self,
+        keys: Iterable[str],
+        requests: BareKeyRequests[Result] | None,
+        ask: Callable[[str], Result],
+    ) -> Iterator[tuple[str, Result]]:
+        """(key, what `ask` says) in the order of `keys`, many at once: by `requests` where there are some."""
+        most = self.options.max_requests_in_flight
+        are_few = most == 1 or (isinstance(keys, Sized) and len(keys) < _WORTH_MULTIPLEXING)
+        multiplexer = None if are_few or requests is None else requests.multiplexer()
+        if requests is None or multiplexer is None:
+            return ordered_parallel(ask, keys, most)
+        about_to_wait()
+        return ordered_requests(keys, requests, multiplexer, ask, self.congestion, most)
 
     def _refuse_odd(self, key: str) -> None:
         if is_odd_key(key):
@@ -315,7 +328,7 @@ class ObjectStore:
     ) -> Result:
         about_to_wait()
         patience = Patience(self.options)
-        prefix = _folder_of(key)
+        prefix = folder_of(key)
         while True:
             try:
                 with self.congestion.slot(prefix):
@@ -333,7 +346,7 @@ class ObjectStore:
     def _scan(self, scan: KeyRange) -> Iterator[pa.RecordBatch]:
         """One range's batches; a broken scan goes on after the last key it gave, where order allows that."""
         patience = Patience(self.options)
-        prefix = _folder_of(scan.prefix)
+        prefix = folder_of(scan.prefix)
         start_after = scan.start_after
         batches = self.backend.scan(scan.prefix, start_after)
         told, is_in_order = 0, True
@@ -390,7 +403,3 @@ class ObjectStore:
         is_inside = pc.less_equal(batch.column("key"), end_at)
         cut = batch.filter(is_inside)
         return cut, self.backend.is_key_ordered and cut.num_rows < batch.num_rows
-
-
-def _folder_of(key: str) -> str:
-    return key[: key.rfind("/") + 1]

@@ -19,6 +19,7 @@ from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.keys import is_odd_key
+from lakesweep.storage.s3.bare_reads import BareGets, BareHeads
 from lakesweep.storage.s3.client import s3_client
 from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3.delete_objects import delete_objects
@@ -102,6 +103,12 @@ class S3Backend(CloudBackend):
         return self._client.request(
             "GET", f"reading s3://{self._client.bucket}/{whole}", key=whole
         ).content
+
+    def bare_gets(self) -> BareGets:
+        return BareGets(self._client, self._base)
+
+    def bare_heads(self) -> BareHeads:
+        return BareHeads(self._client, self._base)
 
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, S3Backend):

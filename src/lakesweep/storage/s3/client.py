@@ -17,10 +17,16 @@ import botocore.session
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.errors import LakesweepError, StorageError
 from lakesweep.storage.http_wire import Reply
+from lakesweep.storage.multiplexer import Multiplexer
 from lakesweep.storage.s3.address import REGION_HEADER, S3Address, s3_address
 from lakesweep.storage.s3.credentials import S3Credentials
 from lakesweep.storage.s3.http import Connections
-from lakesweep.storage.s3.sign import canonical_query, presigned_query, signed_headers
+from lakesweep.storage.s3.sign import (
+    BareRequests,
+    canonical_query,
+    presigned_query,
+    signed_headers,
+)
 from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.signing import SignedUrl
 from lakesweep.storage.translate import connection_errors_translated, error_from_reply
@@ -90,6 +96,16 @@ class S3Client:
         if not 200 <= reply.status < 300:
             raise error_of(reply, what)
         return reply
+
+    def multiplexer(self) -> Multiplexer | None:
+        """Many requests in flight from one thread; None where a proxy stands between."""
+        return self._connected(self.address).multiplexer()
+
+    def bare_requests(self) -> BareRequests:
+        """What signs requests without query and body, for a second."""
+        address = self.address
+        key = self.credentials.signing_key()
+        return BareRequests(key, address.region, address.host, datetime.now(UTC))
 
     def presigned_url(
         self, method: str, key: str, life: timedelta, query: Mapping[str, str] = NO_QUERY

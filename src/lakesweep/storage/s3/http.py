@@ -19,6 +19,7 @@ from botocore.utils import get_environ_proxies
 from lakesweep.domain.storage_options import StorageOptions
 from lakesweep.storage.http_pool import WirePool
 from lakesweep.storage.http_wire import Reply
+from lakesweep.storage.multiplexer import Multiplexer
 
 
 class Connections:
@@ -49,6 +50,10 @@ class Connections:
                 timeout=(options.connect_timeout_seconds, options.request_timeout_seconds),  # type: ignore[arg-type]
                 max_pool_connections=options.max_requests_in_flight,
             )
+
+    def multiplexer(self) -> Multiplexer | None:
+        """Many requests in flight from one thread; None where a proxy stands between."""
+        return None if self._by_proxy is not None else self._pool.multiplexer()
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to one request; raises the errors of `http.client`, the operating system and botocore."""

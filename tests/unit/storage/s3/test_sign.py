@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from lakesweep.storage import StorageOptions
 from lakesweep.storage.s3.client import S3Client
 from lakesweep.storage.s3.sign import (
+    BareRequests,
     SigningKey,
     canonical_query,
     presigned_query,
@@ -101,3 +102,21 @@ def test_url_ends_with_its_credentials() -> None:
     client.credentials._found._expiry_time = soon
     assert whole.expires_at > soon
     assert client.presigned_url("GET", "a b", timedelta(minutes=15)).expires_at == soon
+
+
+@given(
+    method=st.sampled_from(["GET", "HEAD"]),
+    key=TEXT,
+    token=st.none() | st.text("abc+/=", min_size=1, max_size=20),
+)
+def test_bare_requests_are_signed_as_all_others(method: str, key: str, token: str | None) -> None:
+    """Their head has the very headers that `signed_headers` makes."""
+    now = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    path = "/bucket/" + quote(key, safe="/~")
+    signing_key = SigningKey("id", "secret", token)
+    host, region = "127.0.0.1:9000", "eu-west-1"
+    expected = signed_headers(signing_key, region, now, method, host, path, "", {}, b"")
+    sent = BareRequests(signing_key, region, host, now).request(method, path)
+    first, *lines = sent.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+    assert first == f"{method} {path} HTTP/1.1"
+    assert dict(line.split(": ", 1) for line in lines) == expected | {"accept-encoding": "identity"}
