@@ -129,6 +129,9 @@ class FaultyBackend:
     def bare_heads(self) -> None:
         """None: every request goes through this wrapper."""
 
+    def bare_lists(self) -> None:
+        """None: every request goes through this wrapper."""
+
     def get(self, key: str) -> bytes:
         return self._cut(key, self._done("read", key, lambda: self.inner.get(key)))
 

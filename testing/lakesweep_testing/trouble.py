@@ -138,6 +138,9 @@ class MeddlingBackend:
     def bare_heads(self) -> None:
         """None: every request goes through this wrapper."""
 
+    def bare_lists(self) -> None:
+        """None: every request goes through this wrapper."""
+
     def get(self, key: str) -> bytes:
         self._before("read", key)
         data = self._change(key, self.inner.get(key))

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesweep.storage.bare_requests import BareKeyRequests
+from lakesweep.storage.bare_requests import BareKeyRequests, BareListRequests
 from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
@@ -51,6 +51,9 @@ class Backend(Protocol):
 
     def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
         """Requests of our own that look objects up, many of them from one thread; None where there are none."""
+
+    def bare_lists(self) -> BareListRequests | None:
+        """Requests of our own that list, many of them from one thread; None where there are none."""
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
         """Up to `length` bytes from `start`; fewer only where the object ends, none past its end."""

@@ -11,11 +11,11 @@ from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.http_answer import Answer
 from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.multiplexer import Multiplexer
+from lakesweep.storage.s3.pages import Page
+from lakesweep.storage.translate import THROTTLE_STATUSES
 
 Result = TypeVar("Result")
 Told_co = TypeVar("Told_co", covariant=True)
-
-_THROTTLED = (429, 503)
 
 
 class BareKeyRequests(Protocol[Told_co]):
@@ -32,6 +32,22 @@ class BareKeyRequests(Protocol[Told_co]):
 
     def result(self, key: str, answer: Answer) -> Told_co | None:
         """What an answer says; None for one that is not the usual success."""
+
+
+class BareListRequests(Protocol):
+    """Requests for the pages of listings."""
+
+    def multiplexer(self) -> Multiplexer | None:
+        """What carries the requests; None where nothing can."""
+
+    def request(self, prefix: str, start_after: str | None, token: str | None) -> bytes | None:
+        """The request for the first page after a key, or for the page that a token stands for.
+
+        None where it can't be made just now.
+        """
+
+    def page(self, answer: Answer, token: str | None) -> Page | None:
+        """The page that was asked for, by a token or by none; None for an answer that is not the usual success."""
 
 
 def ordered_requests(
@@ -84,7 +100,7 @@ def ordered_requests(
                         told[place] = result
                         congestion.succeeded(folder_of(key))
                         continue
-                    if answer is not None and answer.status in _THROTTLED:
+                    if answer is not None and answer.status in THROTTLE_STATUSES:
                         congestion.throttled(folder_of(key))
                     repeated[place] = pool.submit(ask, key)
     except GeneratorExit:

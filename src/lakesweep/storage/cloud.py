@@ -29,7 +29,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.bare_requests import BareKeyRequests
+from lakesweep.storage.bare_requests import BareKeyRequests, BareListRequests
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
@@ -203,6 +203,9 @@ class CloudBackend(ABC):
         return None
 
     def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
+        return None
+
+    def bare_lists(self) -> BareListRequests | None:
         return None
 
     def get(self, key: str) -> bytes:

@@ -102,6 +102,12 @@ class CongestionControl:
         with self._lock:
             return max(1, int(min(self._window(prefix).limit, self._store.limit)))
 
+    @property
+    def total_limit(self) -> int:
+        """How many requests the whole store may have in flight now."""
+        with self._lock:
+            return max(1, int(self._store.limit))
+
     def _let_in(self, window: _Window) -> None:
         window.in_flight += 1
         self._store.in_flight += 1

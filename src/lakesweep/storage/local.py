@@ -95,6 +95,9 @@ class LocalBackend:
     def bare_heads(self) -> None:
         """None: there are no requests of our own."""
 
+    def bare_lists(self) -> None:
+        """None: there are no requests of our own."""
+
     def get(self, key: str) -> bytes:
         with os_errors_translated(f"reading {self._root}/{key}"), self._opened(key) as file:
             return file.read()

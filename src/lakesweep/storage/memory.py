@@ -102,6 +102,9 @@ class MemoryBackend:
     def bare_heads(self) -> None:
         """None: there are no requests of our own."""
 
+    def bare_lists(self) -> None:
+        """None: there are no requests of our own."""
+
     def get(self, key: str) -> bytes:
         return self._stored(key).data
 

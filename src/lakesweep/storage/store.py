@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lakesweep.domain.location import Location
 from lakesweep.domain.storage_options import StorageOptions
@@ -27,6 +26,7 @@ from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.local import LocalBackend
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.retry import Patience
+from lakesweep.storage.scanning import Scanner
 from lakesweep.storage.signing import SignedMethod, SignedUploads, SignedUrl
 from lakesweep.storage.translate import NO_CONTAINER, NO_PRESIGN, ODD_KEY
 from lakesweep.storage.values import DeleteOutcomes, Folder, KeyRange, ObjectInfo, forever
@@ -98,7 +98,7 @@ class ObjectStore:
             StorageError: the listing could not be read to its end. It never just stops.
         """
         scan = KeyRange(prefix, start_after, end_at)
-        return merged_streams([lambda: self._scan(scan)], 1, _PAGES_AHEAD)
+        return merged_streams([lambda: self._scanner.scan(scan)], 1, _PAGES_AHEAD)
 
     def list_page(self, prefix: str, *, start_after: str) -> pa.RecordBatch | None:
         """The first of those objects that come after a key, as many as the store tells in one answer; None for none.
@@ -112,20 +112,25 @@ class ObjectStore:
             return next((batch for batch in scan if batch.num_rows), None)
 
         told = self._tried(prefix, page)
-        if told is not None and not self._is_in_order(told, start_after):
-            raise self._of_another_order(prefix)
+        if told is not None and not self._scanner.is_in_order(told, start_after):
+            raise self._scanner.of_another_order(prefix)
         return told
 
     def keys(self, prefix: str = "") -> Iterator[str]:
         """Only the keys of `list`, for folders that hold few: no thread reads ahead."""
-        pages = self._scan(KeyRange(prefix))
+        pages = self._scanner.scan(KeyRange(prefix))
         return (key for batch in pages for key in batch.column("key").to_pylist())
 
     def list_ranges(self, ranges: Sequence[KeyRange]) -> Iterator[tuple[KeyRange, pa.RecordBatch]]:
         """(range, batch) for all ranges, many at once; batches of different ranges come interleaved."""
+        requests = self.backend.bare_lists()
+        multiplexer = None if requests is None or not ranges else requests.multiplexer()
+        if requests is not None and multiplexer is not None:
+            about_to_wait()
+            return self._scanner.scan_many(ranges, requests, multiplexer)
 
         def reader(scan: KeyRange) -> Callable[[], Iterator[tuple[KeyRange, pa.RecordBatch]]]:
-            return lambda: ((scan, batch) for batch in self._scan(scan))
+            return lambda: ((scan, batch) for batch in self._scanner.scan(scan))
 
         workers = min(_LISTING_WORKERS, self.options.max_requests_in_flight)
         return merged_streams([reader(scan) for scan in ranges], workers, _PAGES_AHEAD * workers)
@@ -295,6 +300,10 @@ class ObjectStore:
         bulk = BulkDelete(self.backend, self.congestion, self.options, seconds_left)
         return bulk.run(keys) if expected is None else bulk.run_expected(keys, expected, self.find)
 
+    @property
+    def _scanner(self) -> Scanner:
+        return Scanner(self.root, self.backend, self.options, self.congestion)
+
     def _ordered(
         self,
         keys: Iterable[str],
@@ -342,64 +351,3 @@ class ObjectStore:
             else:
                 self.congestion.succeeded(prefix)
                 return result
-
-    def _scan(self, scan: KeyRange) -> Iterator[pa.RecordBatch]:
-        """One range's batches; a broken scan goes on after the last key it gave, where order allows that."""
-        patience = Patience(self.options)
-        prefix = folder_of(scan.prefix)
-        start_after = scan.start_after
-        batches = self.backend.scan(scan.prefix, start_after)
-        told, is_in_order = 0, True
-        while True:
-            try:
-                with self.congestion.slot(prefix):
-                    batch = next(batches, None)
-            except StorageError as error:
-                if isinstance(error, ThrottledError):
-                    self.congestion.throttled(prefix)
-                # Keys that sort before the last one may be still to come where the server has another order.
-                may_go_on = self.backend.is_key_ordered and is_in_order
-                if not may_go_on or not patience.try_again(error):
-                    raise
-                batches = self.backend.scan(scan.prefix, start_after)
-                continue
-            if batch is None:
-                return
-            self.congestion.succeeded(prefix)
-            patience.renew()
-            if batch.num_rows == 0:
-                continue
-            is_in_order = is_in_order and self._is_in_order(batch, start_after)
-            if not is_in_order and scan.is_part:
-                raise self._of_another_order(scan.prefix)
-            start_after = batch.column("key")[-1].as_py()
-            batch, is_past_end = self._cut(batch, scan.end_at)
-            if batch.num_rows:
-                yield batch
-            told += batch.num_rows
-            if is_past_end or (scan.most is not None and told >= scan.most):
-                return
-
-    def _is_in_order(self, batch: pa.RecordBatch, after: str | None) -> bool:
-        """Whether a page is in byte order and comes after a key; True of stores of which nobody expects that."""
-        # Of Google's keys an odd one may come late: see `CloudBackend._rest_of_scan`.
-        if not self.backend.is_key_ordered or self.root.kind == "gs":
-            return True
-        keys = batch.column("key")
-        if after is not None and keys[0].as_py() <= after:
-            return False
-        return bool(pc.all(pc.less_equal(keys[:-1], keys[1:]), min_count=0).as_py())
-
-    def _of_another_order(self, prefix: str) -> StorageError:
-        return StorageError(
-            f"listing {self.root.child(prefix).uri} gave keys in another order than that of their bytes, or began before "
-            "the key that it was to begin after. Of such a listing a part can't be had; nothing was taken from it. Use a "
-            "store that lists in order, as S3 does."
-        )
-
-    def _cut(self, batch: pa.RecordBatch, end_at: str | None) -> tuple[pa.RecordBatch, bool]:
-        if end_at is None:
-            return batch, False
-        is_inside = pc.less_equal(batch.column("key"), end_at)
-        cut = batch.filter(is_inside)
-        return cut, self.backend.is_key_ordered and cut.num_rows < batch.num_rows

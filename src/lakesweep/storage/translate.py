@@ -32,7 +32,7 @@ ODD_KEY = "odd-key"
 NO_PRESIGN = "no-presign"
 NO_CONTAINER = "container-not-found"
 
-_THROTTLE_STATUSES = frozenset({429, 503})
+THROTTLE_STATUSES = frozenset({429, 503})
 _THROTTLE_CODES = frozenset(
     {"SlowDown", "ServerBusy", "ThrottlingException", "Throttling", "TooManyRequests"}
     | {"RequestLimitExceeded", "BandwidthLimitExceeded", "rateLimitExceeded", "SlowDownRead"}
@@ -97,7 +97,7 @@ def error_from_reply(status: int, code: str, message: str, what: str) -> Lakeswe
         return ObjectNotFoundError(
             f"{text}; check the bucket's or container's name.", kind=NO_CONTAINER
         )
-    if status in _THROTTLE_STATUSES or code in _THROTTLE_CODES:
+    if status in THROTTLE_STATUSES or code in _THROTTLE_CODES:
         return ThrottledError(f"{text}; it asked us to slow down. Nothing more was done here.")
     if status in (401, 403) or code in _DENIED_CODES:
         advice = "" if code in _UNKNOWN_CALLER_CODES else how_to_allow(what)

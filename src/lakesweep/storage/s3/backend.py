@@ -19,11 +19,11 @@ from lakesweep.errors import StorageError
 from lakesweep.storage.backend import Backend
 from lakesweep.storage.cloud import Clients, CloudBackend, client_options, retry_options
 from lakesweep.storage.keys import is_odd_key
-from lakesweep.storage.s3.bare_reads import BareGets, BareHeads
+from lakesweep.storage.s3.bare_reads import BareGets, BareHeads, BareLists
 from lakesweep.storage.s3.client import s3_client
 from lakesweep.storage.s3.copy_object import LARGEST_SINGLE_COPY, copy_object, copy_whole
 from lakesweep.storage.s3.delete_objects import delete_objects
-from lakesweep.storage.s3.pages import Page, checked_successor, read_page
+from lakesweep.storage.s3.pages import Page, checked_successor, page_query, read_page
 from lakesweep.storage.s3.signer import S3Signer
 from lakesweep.storage.translate import TRANSIENT
 from lakesweep.storage.values import NO_TERMS, DeleteOutcomes, DeleteTerms, Folder
@@ -110,6 +110,9 @@ class S3Backend(CloudBackend):
     def bare_heads(self) -> BareHeads:
         return BareHeads(self._client, self._base)
 
+    def bare_lists(self) -> BareLists:
+        return BareLists(self._client, self._base)
+
     def copy_from(self, source: Backend, source_key: str, target_key: str) -> bool:
         if not isinstance(source, S3Backend):
             return False
@@ -137,7 +140,7 @@ class S3Backend(CloudBackend):
         delimiter: str = "",
         limit: int = 0,
     ) -> Iterator[Page]:
-        query = {"list-type": "2", "encoding-type": "url", "prefix": self._base + prefix}
+        query = page_query(self._base + prefix)
         if delimiter:
             query["delimiter"] = delimiter
         if start_after is not None:

@@ -1,7 +1,8 @@
-"""Objects that are read and looked up many at a time, by requests that are nothing but signed paths."""
+"""Objects that are read, looked up and listed by many requests from one thread."""
 
 from __future__ import annotations
 
+import http
 import re
 import time
 from datetime import UTC, datetime
@@ -9,10 +10,12 @@ from functools import lru_cache
 from typing import Literal
 from urllib.parse import quote
 
+from lakesweep.errors import LakesweepError
 from lakesweep.storage.http_answer import Answer
 from lakesweep.storage.multiplexer import Multiplexer
 from lakesweep.storage.s3.client import S3Client
-from lakesweep.storage.s3.sign import BareRequests
+from lakesweep.storage.s3.pages import Page, checked_successor, page_query, read_page
+from lakesweep.storage.s3.sign import BareRequests, canonical_query
 from lakesweep.storage.values import ObjectInfo
 
 _SIGNED_FOR_SECONDS = 1.0
@@ -22,9 +25,7 @@ _HEADER = re.compile(
 
 
 class _BareRequests:
-    """Requests for keys below a root, signed anew each second, as a signature ages and credentials are renewed."""
-
-    method: Literal["GET", "HEAD"]
+    """Requests for what lies below a root, signed anew each second, as a signature ages and credentials are renewed."""
 
     def __init__(self, client: S3Client, base: str) -> None:
         self._client, self._base = client, base
@@ -36,32 +37,62 @@ class _BareRequests:
         """What carries the requests; None where nothing can."""
         return self._client.multiplexer()
 
-    def request(self, key: str) -> bytes:
-        """The request for a key, as all its bytes."""
+    @property
+    def _now(self) -> BareRequests:
         now = time.monotonic()
         if self._signed is None or now - self._signed_at >= _SIGNED_FOR_SECONDS:
             self._signed, self._signed_at = self._client.bare_requests(), now
-        return self._signed.request(self.method, self._path + quote(self._base + key, safe="/~"))
+        return self._signed
 
 
-class BareGets(_BareRequests):
+class _KeyRequests(_BareRequests):
+    method: Literal["GET", "HEAD"]
+
+    def request(self, key: str) -> bytes:
+        """The request for a key, as all its bytes."""
+        return self._now.request(self.method, self._path + quote(self._base + key, safe="/~"))
+
+
+class BareGets(_KeyRequests):
     """Reads whole objects."""
 
     method = "GET"
 
     def result(self, key: str, answer: Answer) -> bytes | None:
         """The object; None for an answer that says anything else."""
-        return answer.content if answer.status == 200 else None
+        return answer.content if answer.status == http.HTTPStatus.OK else None
 
 
-class BareHeads(_BareRequests):
+class BareLists(_BareRequests):
+    """Lists, page by page."""
+
+    def request(self, prefix: str, start_after: str | None, token: str | None) -> bytes | None:
+        """The request for the first page after a key, or for the page that a token stands for; None where it can't be signed now."""
+        query = page_query(self._base + prefix)
+        if start_after is not None:
+            query["start-after"] = self._base + start_after
+        if token is not None:
+            query["continuation-token"] = token
+        try:
+            return self._now.request("GET", self._path, canonical_query(query))
+        except LakesweepError:
+            return None
+
+    def page(self, answer: Answer, token: str | None) -> Page | None:
+        """The page that was asked for, by a token or by none; None for an answer that says anything else."""
+        if answer.status != http.HTTPStatus.OK:
+            return None
+        return checked_successor(read_page(answer.content, self._base), token)
+
+
+class BareHeads(_KeyRequests):
     """Looks objects up."""
 
     method = "HEAD"
 
     def result(self, key: str, answer: Answer) -> ObjectInfo | None:
         """What is said of the object; None for an answer that says anything else, or not all of it."""
-        if answer.status != 200:
+        if answer.status != http.HTTPStatus.OK:
             return None
         told = {name.lower(): value.strip() for name, value in _HEADER.findall(answer.head)}
         size, when = told.get(b"content-length", b""), told.get(b"last-modified", b"")

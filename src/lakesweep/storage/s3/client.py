@@ -102,7 +102,7 @@ class S3Client:
         return self._connected(self.address).multiplexer()
 
     def bare_requests(self) -> BareRequests:
-        """What signs requests without query and body, for a second."""
+        """What signs requests without a body, for a second."""
         address = self.address
         key = self.credentials.signing_key()
         return BareRequests(key, address.region, address.host, datetime.now(UTC))

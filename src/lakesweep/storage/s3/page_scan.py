@@ -168,11 +168,17 @@ def _scan(
 
 
 @jitted
+def _at(text: Bytes, place: int) -> int:
+    """One byte. Its place becomes unsigned, because compiled code would otherwise test each for being negative."""
+    return text[np.uintp(place)]  # type: ignore[no-any-return]  # an int to its compiled callers
+
+
+@jitted
 def _begins(text: Bytes, at: int, word: Bytes) -> bool:
     if at < 0 or at + len(word) > len(text):
         return False
     for offset in range(len(word)):  # noqa: SIM110 - a generator does not compile
-        if text[at + offset] != word[offset]:
+        if _at(text, at + offset) != _at(word, offset):
             return False
     return True
 
@@ -180,7 +186,7 @@ def _begins(text: Bytes, at: int, word: Bytes) -> bool:
 @jitted
 def _find(text: Bytes, at: int, letter: int) -> int:
     for place in range(at, len(text)):
-        if text[place] == letter:
+        if _at(text, place) == letter:
             return place
     return -1
 
@@ -190,10 +196,10 @@ def _after_close(text: Bytes, at: int, opening: Bytes) -> int:
     """The place after the closing tag that belongs to `opening` and must stand at `at`; else -1."""
     if at < 0 or at + len(opening) + 1 > len(text):
         return -1
-    if text[at] != _LESS or text[at + 1] != _SLASH:
+    if _at(text, at) != _LESS or _at(text, at + 1) != _SLASH:
         return -1
     for offset in range(1, len(opening)):
-        if text[at + 1 + offset] != opening[offset]:
+        if _at(text, at + 1 + offset) != _at(opening, offset):
             return -1
     return at + len(opening) + 1
 
@@ -201,12 +207,14 @@ def _after_close(text: Bytes, at: int, opening: Bytes) -> int:
 @jitted
 def _after_name(text: Bytes, at: int) -> int:
     """The place after an opening tag `<name>` of letters and digits alone; else -1."""
-    if at < 0 or at >= len(text) or text[at] != _LESS:
+    if at < 0 or at >= len(text) or _at(text, at) != _LESS:
         return -1
     place = at + 1
-    while place < len(text) and _is_letter(text[place]):
+    while place < len(text) and _is_letter(_at(text, place)):
         place += 1
-    return place + 1 if place > at + 1 and place < len(text) and text[place] == _GREATER else -1
+    return (
+        place + 1 if place > at + 1 and place < len(text) and _at(text, place) == _GREATER else -1
+    )
 
 
 @jitted
@@ -217,8 +225,8 @@ def _is_letter(letter: int) -> bool:
 @jitted
 def _after_text(text: Bytes, at: int) -> int:
     """The next `<` after plain ASCII text; else -1."""
-    while 0 <= at < len(text) and text[at] != _LESS:
-        if text[at] == _AND or text[at] < _SPACE or text[at] > 126:
+    while 0 <= at < len(text) and _at(text, at) != _LESS:
+        if _at(text, at) == _AND or _at(text, at) < _SPACE or _at(text, at) > 126:
             return -1
         at += 1
     return at if 0 <= at < len(text) else -1
@@ -268,13 +276,16 @@ def _copy_key(
     """Decodes the key in `text[at:stop]` to `keys[to:]` without `base`; where it ends, or -1."""
     known = 0
     while at < stop:
-        letter = np.int64(text[at])
+        letter = np.int64(_at(text, at))
         if letter == _AND or letter < _SPACE:
             return -1
         if is_encoded and letter == _PERCENT:
             if at + 2 >= stop:
                 return -1
-            high, low = _hex(np.int64(text[at + 1])), _hex(np.int64(text[at + 2]))
+            high, low = (
+                _hex(np.int64(_at(text, at + 1))),
+                _hex(np.int64(_at(text, at + 2))),
+            )
             if high < 0 or low < 0:
                 return -1
             letter = high * 16 + low
@@ -283,13 +294,13 @@ def _copy_key(
             letter = np.int64(_SPACE)
         at += 1
         if known < len(base):
-            if letter != base[known]:
+            if letter != _at(base, known):
                 return -1
             known += 1
         else:
             if to >= len(keys):
                 return -1
-            keys[to] = letter
+            keys[np.uintp(to)] = letter
             to += 1
     return to if known == len(base) else -1
 
@@ -299,15 +310,15 @@ def _is_odd(keys: Bytes, start: int, end: int) -> bool:
     """`keys.is_odd_key` on UTF-8."""
     length, dots = 0, 0
     for place in range(start, end):
-        letter = keys[place]
+        letter = _at(keys, place)
         if letter < _SPACE or letter == 0x7F:
             return True
         if (
             letter >= 0xBD
             and letter <= 0xBF
             and place >= start + 2
-            and keys[place - 1] == 0xBF
-            and keys[place - 2] == 0xEF
+            and _at(keys, place - 1) == 0xBF
+            and _at(keys, place - 2) == 0xEF
         ):
             return True
         if letter == _SLASH:
@@ -327,7 +338,7 @@ def _number(text: Bytes, at: int, stop: int) -> np.int64:
         return np.int64(-1)
     value = np.int64(0)
     for place in range(at, stop):
-        digit = np.int64(text[place]) - _ZERO
+        digit = np.int64(_at(text, place)) - _ZERO
         if digit < 0 or digit > 9:
             return np.int64(-1)
         value = value * 10 + digit
@@ -337,11 +348,11 @@ def _number(text: Bytes, at: int, stop: int) -> np.int64:
 @jitted
 def _microseconds(text: Bytes, at: int, stop: int) -> np.int64:
     """Of `2024-01-02T03:04:05[.678]Z` since 1970; `_NO_TIME` when it is anything else."""
-    if stop - at < 20 or text[stop - 1] != 90:
+    if stop - at < 20 or _at(text, stop - 1) != 90:
         return np.int64(_NO_TIME)
-    if text[at + 4] != 45 or text[at + 7] != 45 or text[at + 10] != 84:
+    if _at(text, at + 4) != 45 or _at(text, at + 7) != 45 or _at(text, at + 10) != 84:
         return np.int64(_NO_TIME)
-    if text[at + 13] != 58 or text[at + 16] != 58:
+    if _at(text, at + 13) != 58 or _at(text, at + 16) != 58:
         return np.int64(_NO_TIME)
     year, month = _number(text, at, at + 4), _number(text, at + 5, at + 7)
     day, hour = _number(text, at + 8, at + 10), _number(text, at + 11, at + 13)
@@ -359,7 +370,7 @@ def _microseconds(text: Bytes, at: int, stop: int) -> np.int64:
     fraction = np.int64(0)
     if stop - at > 20:
         digits = stop - 1 - (at + 20)
-        if text[at + 19] != _DOT or digits < 1 or digits > 6:
+        if _at(text, at + 19) != _DOT or digits < 1 or digits > 6:
             return np.int64(_NO_TIME)
         fraction = _number(text, at + 20, stop - 1)
         if fraction < 0:
@@ -385,18 +396,18 @@ def _copy_etag(text: Bytes, at: int, stop: int, etags: Bytes, to: int) -> int:
     while at < stop:
         if to >= len(etags):
             return -1
-        if text[at] == _AND:
-            etags[to] = 34
+        if _at(text, at) == _AND:
+            etags[np.uintp(to)] = 34
             if _begins(text, at, _QUOT):
                 at += len(_QUOT)
             elif _begins(text, at, _QUOT_NUMBER):
                 at += len(_QUOT_NUMBER)
             else:
                 return -1
-        elif text[at] < _SPACE or text[at] > 126:
+        elif _at(text, at) < _SPACE or _at(text, at) > 126:
             return -1
         else:
-            etags[to] = text[at]
+            etags[np.uintp(to)] = _at(text, at)
             at += 1
         to += 1
     return to

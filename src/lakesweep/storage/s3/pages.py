@@ -33,6 +33,11 @@ class Page:
     next_token: str | None
 
 
+def page_query(prefix: str) -> dict[str, str]:
+    """The query of a listing's page, keys exact."""
+    return {"list-type": "2", "encoding-type": "url", "prefix": prefix}
+
+
 def read_page(content: bytes, base: str) -> Page:
     """The page in `content`, keys relative to `base`.
 

@@ -62,7 +62,7 @@ def signed_headers(
 
 
 class BareRequests:
-    """Requests without query and body, as all their bytes, signed with one key and for one second.
+    """Requests without body, as all their bytes, signed with one key and for one second.
 
     What is the same for all of them is put together once: signing each by `signed_headers` takes longer than sending it.
     """
@@ -75,7 +75,7 @@ class BareRequests:
             headers["x-amz-security-token"] = key.token
         names, scope = ";".join(headers), _scope(stamp, region)
         lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-        self._canonical = f"\n\n{lines}\n{names}\n{payload}"
+        self._canonical = f"\n{lines}\n{names}\n{payload}"
         self._to_sign = f"{_ALGORITHM}\n{stamp}\n{scope}\n"
         self._day_key = _day_key(key.secret_key, stamp[:8], region)
         sent = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -86,11 +86,13 @@ class BareRequests:
         if "\r" in key.access_key + host or any(c in "\r\n" for v in headers.values() for c in v):
             raise ValueError("a line break inside the head of a request")
 
-    def request(self, method: str, path: str) -> bytes:
-        """The request for a path, which is percent-encoded."""
-        digest = hashlib.sha256(f"{method}\n{path}{self._canonical}".encode()).hexdigest()
+    def request(self, method: str, path: str, query: str = "") -> bytes:
+        """The request for a path and a query, both as they are sent (`canonical_query`)."""
+        canonical = f"{method}\n{path}\n{query}{self._canonical}"
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
         signature = hmac.digest(self._day_key, (self._to_sign + digest).encode(), "sha256").hex()
-        return f"{method} {path}{self._head}{signature}\r\n\r\n".encode("latin-1")
+        target = f"{path}?{query}" if query else path
+        return f"{method} {target}{self._head}{signature}\r\n\r\n".encode("latin-1")
 
 
 def presigned_query(
