@@ -178,6 +178,17 @@ class ObjectStore:
         """(key, whole object) in the order of `keys`, many at once."""
         return self._ordered(keys, self.backend.bare_gets(), self.read)
 
+    def read_present(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
+        """(key, whole object) in the order of `keys`, many at once; None where there is no such object."""
+
+        def read(key: str) -> bytes | None:
+            try:
+                return self.read(key)
+            except ObjectNotFoundError:
+                return None
+
+        return self._ordered(keys, self.backend.bare_gets(), read)
+
     def stat(self, key: str) -> ObjectInfo:
         """Size, time and etag of one object."""
         self._refuse_odd(key)
@@ -196,6 +207,19 @@ class ObjectStore:
     def stat_many(self, keys: Iterable[str]) -> Iterator[tuple[str, ObjectInfo | None]]:
         """(key, what `find` says) in the order of `keys`, many at once."""
         return self._ordered(keys, self.backend.bare_heads(), self.find)
+
+    def ask_many(
+        self, keys: Iterable[str]
+    ) -> Iterator[tuple[str, ObjectInfo | StorageError | None]]:
+        """(key, what `find` says, or why it could not tell) in the order of `keys`, many at once."""
+
+        def ask(key: str) -> ObjectInfo | StorageError | None:
+            try:
+                return self.find(key)
+            except StorageError as error:
+                return error
+
+        return self._ordered(keys, self.backend.bare_heads(), ask)
 
     def write(
         self, key: str, data: bytes, *, create: bool = False, if_match: str | None = None

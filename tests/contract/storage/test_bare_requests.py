@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 
 from lakesweep.domain.location import Location
-from lakesweep.errors import ObjectNotFoundError, StorageDeniedError, UnsupportedStoreError
-from lakesweep.storage import ObjectStore, StorageOptions, open_store
+from lakesweep.errors import (
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageError,
+    UnsupportedStoreError,
+)
+from lakesweep.storage import KeyRange, ObjectStore, StorageOptions, open_store
 from s3_loopback import LoopbackS3, Request, Response, error
 
 KEYS = [f"n/{number:03d}" for number in range(150)]
@@ -58,6 +64,16 @@ def test_look_ups_say_what_single_ones_say(store: ObjectStore) -> None:
     keys = [*KEYS[:20], "n/none", *KEYS[20:40]]
     assert list(store.stat_many(keys)) == [(key, store.find(key)) for key in keys]
     assert dict(store.stat_many(keys))["n/none"] is None
+
+
+def test_a_look_up_believes_success_alone(store: ObjectStore, server: LoopbackS3) -> None:
+    """Whatever the headers of another answer say."""
+    headers = {"Last-Modified": "Mon, 02 Jan 2023 00:00:00 GMT", "ETag": '"x"'}
+    server.intercept = lambda request: (
+        Response(404, b"", headers) if request.key.endswith("/007") else None
+    )
+    told = dict(store.stat_many(KEYS[:20]))
+    assert [key for key, info in told.items() if info is None] == ["n/007"]
 
 
 def test_a_missing_object_is_an_error_at_its_turn(store: ObjectStore) -> None:
@@ -152,3 +168,112 @@ def test_no_request_has_more_under_way_than_is_allowed(
     before = len(server._connections)
     assert list(store.read_many(KEYS[:50])) == content_of(KEYS[:50])
     assert len(server._connections) - before <= 3
+
+
+@pytest.fixture
+def folders(store: ObjectStore, server: LoopbackS3) -> list[KeyRange]:
+    """Ranges of keys that lie in two folders of more than a page, one of less, and one of nothing."""
+    for number in range(2_500):
+        key = f"{store.root.key}/f{number % 2}/{number:05d}"
+        server._keep(server.buckets["lake"], key, b"x")
+    return [KeyRange("f0/"), KeyRange("f1/"), KeyRange("n/"), KeyRange("none/")]
+
+
+def listed(store: ObjectStore, ranges: list[KeyRange]) -> list[str]:
+    """All keys, sorted, so that a doubled one shows."""
+    pages = (batch for _, batch in store.list_ranges(ranges))
+    return sorted(key for batch in pages for key in batch.column("key").to_pylist())
+
+
+def test_listings_of_many_folders_have_each_key_once(
+    store: ObjectStore, folders: list[KeyRange]
+) -> None:
+    """What single listings tell, page after page."""
+    expected = [key for folder in ("f0/", "f1/", "n/") for key in store.keys(folder)]
+    assert listed(store, folders) == expected
+    parts = [
+        KeyRange("f0/", end_at="f0/00100"),
+        KeyRange("f0/", start_after="f0/00100"),
+        KeyRange("n/", "n/003", "n/010"),
+    ]
+    assert listed(store, parts) == [*store.keys("f0/"), *KEYS[4:11]]
+    limited = listed(store, [KeyRange("f0/", most=10)])
+    assert limited == list(store.keys("f0/"))[: len(limited)]
+    assert 10 <= len(limited) < 1_250
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_listings_go_on_after_trouble(
+    store: ObjectStore, server: LoopbackS3, folders: list[KeyRange], status: int
+) -> None:
+    """Every other page fails, first ones and later ones: each key comes once all the same."""
+    expected = listed(store, folders)
+    failing = itertools.cycle((True, False))
+
+    def strike(request: Request) -> Response | None:
+        name = "SlowDown" if status == 503 else "InternalError"
+        return error(status, name) if "list-type" in request.query and next(failing) else None
+
+    server.intercept = strike
+    assert listed(store, folders) == expected
+
+
+def test_a_listing_that_is_denied_is_an_error(
+    store: ObjectStore, server: LoopbackS3, folders: list[KeyRange]
+) -> None:
+    """It does not just end."""
+    server.intercept = lambda request: (
+        error(403, "AccessDenied") if request.query.get("prefix", "").endswith("/f1/") else None
+    )
+    with pytest.raises(StorageDeniedError):
+        listed(store, folders)
+
+
+def page_of(store: ObjectStore, keys: list[str], token: str) -> Response:
+    rows = "".join(
+        f"<Contents><Key>{store.root.key}/{key}</Key><LastModified>2024-01-01T00:00:00.000Z</LastModified>"
+        f"<ETag>x</ETag><Size>1</Size></Contents>"
+        for key in keys
+    )
+    text = (
+        f"<ListBucketResult><KeyCount>{len(keys)}</KeyCount><IsTruncated>true</IsTruncated>"
+        f"<NextContinuationToken>{token}</NextContinuationToken>{rows}</ListBucketResult>"
+    )
+    return Response(200, text.encode(), {"Content-Type": "application/xml"})
+
+
+def test_a_listing_of_another_order_does_not_go_on(store: ObjectStore, server: LoopbackS3) -> None:
+    """After an error, keys that sort before the last one could be lost."""
+
+    def backwards(request: Request) -> Response | None:
+        is_first = "continuation-token" not in request.query
+        return page_of(store, ["n/2", "n/1"], "t") if is_first else error(500, "InternalError")
+
+    server.intercept = backwards
+    with pytest.raises(StorageError, match="another order"):
+        listed(store, [KeyRange("n/")])
+
+
+def test_a_page_that_is_its_own_successor_is_refused(
+    store: ObjectStore, server: LoopbackS3
+) -> None:
+    """It would come for ever."""
+    asked = itertools.count()
+
+    def same(request: Request) -> Response | None:
+        return page_of(store, [f"n/{next(asked):06d}"], "t")
+
+    server.intercept = same
+    with pytest.raises(StorageError, match="its own successor"):
+        listed(store, [KeyRange("n/")])
+
+
+def test_bytes_are_read_where_they_are_and_told_absent_where_they_are_not(
+    store: ObjectStore,
+) -> None:
+    """`read_present` and `ask_many` raise nothing for what is missing."""
+    keys = [*KEYS[:5], "n/none", *KEYS[5:9]]
+    present = dict(store.read_present(keys))
+    assert present.pop("n/none") is None
+    assert list(present.items()) == content_of(KEYS[:9])
+    assert [info is None for _, info in store.ask_many(keys)] == [key == "n/none" for key in keys]

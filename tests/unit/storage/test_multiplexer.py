@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -22,6 +23,7 @@ class ScriptedServer:
     def __init__(self, reply: Reply, tls: ssl.SSLContext | None = None) -> None:
         self.reply = reply
         self.connections = 0
+        self.latest: socket.socket  # that an answer was sent on
         self._tls = tls
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._socket.getsockname()[1])
@@ -47,6 +49,7 @@ class ScriptedServer:
                     answer = self.reply(line.split()[1].decode())
                     if answer is None:
                         return
+                    self.latest = connection
                     connection.sendall(answer)
         except OSError:
             connection.close()
@@ -200,3 +203,29 @@ def test_an_idle_connection_that_the_server_ended_is_no_answer(
     assert len(idle) == 1
     assert ask(server.port, ["/b"], idle=idle) == {"/b": None}
     assert not idle
+
+
+def test_bytes_that_nobody_asked_for_end_a_connection(serve: Callable[..., ScriptedServer]) -> None:
+    """They would be taken for the answer to the next request."""
+    arrived = threading.Event()
+
+    def answers(path: str) -> bytes:
+        if path == "/slow":
+            arrived.wait(5)
+        return whole(path)
+
+    server = serve(answers)
+    idle: deque[Connection] = deque()
+    with Multiplexer(("127.0.0.1", server.port), None, 10.0, 10.0, idle) as many:
+        for place, path in enumerate(("/slow", "/first")):
+            many.send(place, f"GET {path} HTTP/1.1\r\n\r\n".encode())
+        assert [place for place, _ in many.wait()] == [1]
+        server.latest.sendall(whole("/stale"))
+        time.sleep(0.2)
+        arrived.set()
+        assert [place for place, _ in many.wait()] == [0]
+        many.send(2, b"GET /next HTTP/1.1\r\n\r\n")
+        [(_, answer)] = many.wait()
+        assert answer is None or answer.content == b"/next" * 3000
+    assert len(idle) == 1
+    hang_up(idle)

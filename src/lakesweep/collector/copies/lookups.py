@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from time import perf_counter
 
@@ -48,16 +49,8 @@ def look_up(
     if not trust_absence:
         known = {key: info for key, info in known.items() if info is not None}
     alone = [key for key in keys if key not in known]
-    known.update(zip(alone, crew.each(lambda key: ask(store, key), alone), strict=True))
+    known.update(store.ask_many(alone))
     return known
-
-
-def ask(store: ObjectStore, key: str) -> Known:
-    """What the store knows of one key."""
-    try:
-        return store.find(key)
-    except StorageError as error:
-        return error
 
 
 def _listed(store: ObjectStore, keys: list[str]) -> dict[str, Known]:
@@ -99,7 +92,8 @@ def _seconds_to_ask(store: ObjectStore, key: str) -> float:
     """The shortest of a few: the first may have to connect."""
     times = [perf_counter()]
     for _ in range(_TIMED):
-        ask(store, key)
+        with suppress(StorageError):
+            store.find(key)
         times.append(perf_counter())
     return max(min(after - before for before, after in pairwise(times)), 1e-6)
 

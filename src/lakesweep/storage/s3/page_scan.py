@@ -31,6 +31,11 @@ _QUOT_NUMBER = np.frombuffer(b"&#34;", np.uint8)
 
 _LESS, _GREATER, _SLASH, _AND = ord("<"), ord(">"), ord("/"), ord("&")
 _PERCENT, _PLUS, _SPACE, _DOT, _ZERO = ord("%"), ord("+"), ord(" "), ord("."), ord("0")
+_ONES, _HIGH_BITS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_LESSES, _ANDS = _ONES * np.uint64(_LESS), _ONES * np.uint64(_AND)
+_SLASHES, _DOTS = _ONES * np.uint64(_SLASH), _ONES * np.uint64(_DOT)
+_PERCENTS, _PLUSES = _ONES * np.uint64(_PERCENT), _ONES * np.uint64(_PLUS)
+_NOTHING = np.uint64(0)
 _NO_TIME = -(1 << 62)
 _MICROSECONDS = 1_000_000
 _SHORTEST_ROW = 60
@@ -119,7 +124,7 @@ def _scan(
         while not _begins(text, at, _CLOSE):
             if _begins(text, at, _KEY):
                 at += len(_KEY)
-                stop = _find(text, at, _LESS)
+                stop = _find_less(text, at)
                 if key_end >= 0 or stop < 0:
                     return _GIVE_UP, 0
                 key_end = _copy_key(text, at, stop, base, is_encoded, keys, key_offsets[row])
@@ -129,7 +134,7 @@ def _scan(
                 at = _after_close(text, stop, _KEY)
             elif _begins(text, at, _SIZE):
                 at += len(_SIZE)
-                stop = _find(text, at, _LESS)
+                stop = _find_less(text, at)
                 if size >= 0 or stop < 0:
                     return _GIVE_UP, 0
                 size = _number(text, at, stop)
@@ -138,7 +143,7 @@ def _scan(
                 at = _after_close(text, stop, _SIZE)
             elif _begins(text, at, _TIME):
                 at += len(_TIME)
-                stop = _find(text, at, _LESS)
+                stop = _find_less(text, at)
                 if time_us != _NO_TIME or stop < 0:
                     return _GIVE_UP, 0
                 time_us = _microseconds(text, at, stop)
@@ -147,7 +152,7 @@ def _scan(
                 at = _after_close(text, stop, _TIME)
             elif _begins(text, at, _ETAG):
                 at += len(_ETAG)
-                stop = _find(text, at, _LESS)
+                stop = _find_less(text, at)
                 if etag_end >= 0 or stop < 0:
                     return _GIVE_UP, 0
                 etag_end = _copy_etag(text, at, stop, etags, etag_offsets[row])
@@ -174,6 +179,39 @@ def _at(text: Bytes, place: int) -> int:
 
 
 @jitted
+def _word(text: Bytes, place: int) -> np.uint64:
+    """Eight bytes, the first one lowest. The caller has seen that they are there."""
+    at = np.uintp(place)
+    word = np.uint64(text[at])
+    for number in range(1, 8):
+        word |= np.uint64(text[at + np.uintp(number)]) << np.uint64(8 * number)
+    return word
+
+
+@jitted
+def _copy_word(text: Bytes, place: int, target: Bytes, to: int) -> None:
+    """Copy eight bytes. The caller has seen that they are there, and that there is room."""
+    read, write = np.uintp(place), np.uintp(to)
+    for number in range(8):
+        target[write + np.uintp(number)] = text[read + np.uintp(number)]
+
+
+@jitted
+def _has(word: np.uint64, letter: np.uint64) -> bool:
+    """Whether one of eight bytes is a letter, which is given eight times."""
+    differs = word ^ letter
+    return bool(((differs - _ONES) & ~differs & _HIGH_BITS) != _NOTHING)
+
+
+@jitted
+def _is_ascii_text(word: np.uint64) -> bool:
+    """Whether eight bytes are ASCII without control characters."""
+    is_control = (word - _ONES * np.uint64(_SPACE)) & ~word & _HIGH_BITS
+    is_beyond = (word + _ONES | word) & _HIGH_BITS
+    return bool((is_control | is_beyond) == _NOTHING)
+
+
+@jitted
 def _begins(text: Bytes, at: int, word: Bytes) -> bool:
     if at < 0 or at + len(word) > len(text):
         return False
@@ -184,9 +222,12 @@ def _begins(text: Bytes, at: int, word: Bytes) -> bool:
 
 
 @jitted
-def _find(text: Bytes, at: int, letter: int) -> int:
+def _find_less(text: Bytes, at: int) -> int:
+    """The next `<`; else -1."""
+    while at + 8 <= len(text) and not _has(_word(text, at), _LESSES):
+        at += 8
     for place in range(at, len(text)):
-        if _at(text, place) == letter:
+        if _at(text, place) == _LESS:
             return place
     return -1
 
@@ -276,6 +317,14 @@ def _copy_key(
     """Decodes the key in `text[at:stop]` to `keys[to:]` without `base`; where it ends, or -1."""
     known = 0
     while at < stop:
+        if known == len(base) and at + 8 <= stop and to + 8 <= len(keys):
+            word = _word(text, at)
+            is_decoded = not is_encoded or not (_has(word, _PERCENTS) or _has(word, _PLUSES))
+            if is_decoded and _is_ascii_text(word) and not _has(word, _ANDS):
+                _copy_word(text, at, keys, to)
+                at += 8
+                to += 8
+                continue
         letter = np.int64(_at(text, at))
         if letter == _AND or letter < _SPACE:
             return -1
@@ -308,8 +357,14 @@ def _copy_key(
 @jitted
 def _is_odd(keys: Bytes, start: int, end: int) -> bool:
     """`keys.is_odd_key` on UTF-8."""
-    length, dots = 0, 0
-    for place in range(start, end):
+    length, dots, place = 0, 0, int(start)
+    while place < end:
+        if place + 8 <= end:
+            word = _word(keys, place)
+            if _is_ascii_text(word) and not (_has(word, _SLASHES) or _has(word, _DOTS)):
+                length += 8
+                place += 8
+                continue
         letter = _at(keys, place)
         if letter < _SPACE or letter == 0x7F:
             return True
@@ -329,6 +384,7 @@ def _is_odd(keys: Bytes, start: int, end: int) -> bool:
             length += 1
             if letter == _DOT:
                 dots += 1
+        place += 1
     return length == dots and length <= 2
 
 
@@ -394,6 +450,13 @@ def _microseconds(text: Bytes, at: int, stop: int) -> np.int64:
 def _copy_etag(text: Bytes, at: int, stop: int, etags: Bytes, to: int) -> int:
     """Copies the etag with its quotes; where it ends, or -1."""
     while at < stop:
+        if at + 8 <= stop and to + 8 <= len(etags):
+            word = _word(text, at)
+            if _is_ascii_text(word) and not _has(word, _ANDS):
+                _copy_word(text, at, etags, to)
+                at += 8
+                to += 8
+                continue
         if to >= len(etags):
             return -1
         if _at(text, at) == _AND:

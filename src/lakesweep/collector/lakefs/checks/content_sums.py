@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -26,14 +27,14 @@ from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.resources import Resources
 from lakesweep.collector.target import Target
 from lakesweep.engine.cells import Hashes
-from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.errors import UnsafeToSweepError
 from lakesweep.formats.entries import AddressType
 from lakesweep.formats.ranges import RangeSums, read_range_addresses
 from lakesweep.formats.tables import read_mark
-from lakesweep.storage import Crew, ObjectStore
+from lakesweep.storage import ObjectStore
 from lakesweep.storage.keys import odd_mask
 
-__all__ = ["IN_FLIGHT", "Contents", "are_true", "reading_seconds", "sum_contents"]
+__all__ = ["Contents", "Trial", "are_true", "reading_seconds", "sum_contents", "trial_of"]
 
 # What is read of candidates at most: some seconds' worth. Sizes beyond it are looked up by their size alone.
 _MOST_OBJECTS = 100_000
@@ -42,7 +43,6 @@ _MOST_BYTES = 1 << 30
 # parts of a larger object ended, nobody knows.
 _LARGEST = 5_000_000 - 1
 _MOST_ON_DRIVER = 1_000
-IN_FLIGHT = 32  # objects that are read at the same time
 _SECONDS_PER_OBJECT = 0.0006
 _SECONDS_PER_BYTE = 5e-9
 
@@ -136,24 +136,37 @@ def reading_seconds(objects: int, size_bytes: int) -> float:
     return objects * _SECONDS_PER_OBJECT + size_bytes * _SECONDS_PER_BYTE
 
 
-def are_true(
-    store: ObjectStore, crew: Crew, data: bytes, entries: RangeSums, ruled_out: Ints, most: int
-) -> bool:
-    """Whether the e_tags of a range's entries are sums of their bytes, tried on `most` of the entries at these places.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Some objects of a range's entries that were ruled out, with the sums that their e_tags say."""
 
-    Objects that are gone, or can't be read under their names, tell nothing. Where all are such, nothing is known, which is as
-    good as untrue.
-    """
+    addresses: Sequence[str]
+    said: Sequence[int]
+
+
+def trial_of(data: bytes, entries: RangeSums, ruled_out: Ints, most: int) -> Trial:
+    """At most `most` of a range's entries at these places; none whose name can't be read as it is."""
     tried = read_range_addresses(data, expected_count=None).take(pa.array(ruled_out))
     names = tried.column("address")
     is_relative = pc.equal(tried.column("address_type"), int(AddressType.RELATIVE))
     places = pc.indices_nonzero(pc.and_not(is_relative, odd_mask(names))).to_pylist()
     places = random.sample(places, min(most, len(places)))
     addresses = [names[place].as_py() for place in places]
-    found = crew.each(partial(_sum_of, store), addresses)
-    said = entries.sums[ruled_out][places].tolist()
-    told = [sum_ in read.sums for read, sum_ in zip(found, said, strict=True) if read is not None]
-    return bool(told) and all(told)
+    return Trial(addresses, entries.sums[ruled_out][places].tolist())
+
+
+def are_true(store: ObjectStore, trials: Sequence[Trial]) -> bool:
+    """Whether the e_tags of ranges are sums of bytes, by the objects that are tried of each.
+
+    Objects that are gone tell nothing. Where all of a range are such, nothing is known of it, which is as good as untrue.
+    """
+    found = _sums(store, [address for trial in trials for address in trial.addresses])
+    for trial in trials:
+        read = islice(found, len(trial.addresses))
+        told = [s in one.sums for one, s in zip(read, trial.said, strict=True) if one is not None]
+        if not told or not all(told):
+            return False
+    return True
 
 
 def _affordable(sizes: Ints, counts: Ints) -> Sizes:
@@ -177,22 +190,21 @@ def _count_sizes(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator
 
 def _sum_parts(target: Target, sizes: Sizes, parts: Iterator[str]) -> Iterator[pa.RecordBatch]:
     """Work function: the sums of candidates of these sizes that no commit holds."""
-    with Crew(IN_FLIGHT) as crew:
-        for store, count, rows in _unreferenced(target, sizes, parts):
-            found = crew.each(partial(_sum_of, store), rows.column("address").to_pylist())
-            lengths = rows.column("size_bytes").to_numpy()
-            is_read = [
-                read is not None and read.length == length
-                for read, length in zip(found, lengths.tolist(), strict=True)
-            ]
-            sums = np.array([s for read in found if read is not None for s in read.sums], np.uint64)
-            unread = lengths[~np.array(is_read, bool)]
-            row = {
-                "rows": count,
-                "sums": sums.tobytes(),
-                "unread": unread.astype(np.int64).tobytes(),
-            }
-            yield pa.RecordBatch.from_pylist([row], schema=SUMS_SCHEMA)
+    for store, count, rows in _unreferenced(target, sizes, parts):
+        found = list(_sums(store, rows.column("address").to_pylist()))
+        lengths = rows.column("size_bytes").to_numpy()
+        is_read = [
+            read is not None and read.length == length
+            for read, length in zip(found, lengths.tolist(), strict=True)
+        ]
+        sums = np.array([s for read in found if read is not None for s in read.sums], np.uint64)
+        unread = lengths[~np.array(is_read, bool)]
+        row = {
+            "rows": count,
+            "sums": sums.tobytes(),
+            "unread": unread.astype(np.int64).tobytes(),
+        }
+        yield pa.RecordBatch.from_pylist([row], schema=SUMS_SCHEMA)
 
 
 def _unreferenced(
@@ -214,14 +226,14 @@ class _Read(NamedTuple):
     length: int
 
 
-def _sum_of(store: ObjectStore, key: str) -> _Read | None:
-    """Sums and length of an object; None where it is gone."""
-    try:
-        data = store.read(key)
-    except ObjectNotFoundError:
-        return None
-    whole = _md5(data)
-    return _Read((_as_number(whole), _as_number(_md5(whole))), len(data))
+def _sums(store: ObjectStore, keys: Sequence[str]) -> Iterator[_Read | None]:
+    """Sums and length of each object, in the order of the keys; None where it is gone."""
+    for _, data in store.read_present(keys):
+        if data is None:
+            yield None
+            continue
+        whole = _md5(data)
+        yield _Read((_as_number(whole), _as_number(_md5(whole))), len(data))
 
 
 def _md5(data: bytes) -> bytes:

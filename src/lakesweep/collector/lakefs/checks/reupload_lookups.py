@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from lakesweep.collector.judge.bitmap import Bitmap
 from lakesweep.collector.judge.suspects import Ints, Sizes, is_in
 from lakesweep.collector.lakefs.between_runs.range_cache import read_sizes, size_bits, sizes_beside
-from lakesweep.collector.lakefs.checks.content_sums import IN_FLIGHT, Contents, are_true
+from lakesweep.collector.lakefs.checks.content_sums import Contents, Trial, are_true, trial_of
 from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, write_outcome
 from lakesweep.collector.target import Target
 from lakesweep.domain.commits import RangeId
@@ -22,7 +22,7 @@ from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError
 from lakesweep.formats.ranges import read_range_records, read_range_sums
 from lakesweep.formats.tables import read_mark
-from lakesweep.storage import Crew, ObjectStore
+from lakesweep.storage import ObjectStore
 
 # Requests to the server, in all: some minutes' worth.
 MOST_REQUESTS = 50_000
@@ -43,6 +43,9 @@ SPANS_SCHEMA = pa.schema(
         pa.field("has_untrue_sums", pa.bool_()),  # e_tags that are no sums of their bytes
     ]
 )
+
+# Ranges whose entries are tried together: many small reads at once cost less.
+_TRIALS_AT_ONCE = 200
 
 COSTS_SCHEMA = pa.schema([pa.field("sizes", pa.binary()), pa.field("requests", pa.binary())])
 
@@ -80,28 +83,36 @@ def find_spans(
     """
     requests = 0
     store = target.open()
+    trials: list[Trial] = []
+    range_id = RangeId("")
     found = _read_ranges(store, with_sizes(store, target.namespace, contents, ranges))
-    with Crew(IN_FLIGHT) as crew:
-        for range_id, data in found:
-            entries = read_range_sums(data)
-            has_size, is_ruled_out = contents.have_size(entries), contents.are_ruled_out(entries)
-            ruled_out = np.flatnonzero(has_size & is_ruled_out)
-            if len(ruled_out) and not are_true(store, crew, data, entries, ruled_out, tried):
+    for range_id, data in found:
+        entries = read_range_sums(data)
+        has_size, is_ruled_out = contents.have_size(entries), contents.are_ruled_out(entries)
+        ruled_out = np.flatnonzero(has_size & is_ruled_out)
+        if len(ruled_out):
+            trials.append(trial_of(data, entries, ruled_out, tried))
+        at = np.flatnonzero(has_size & ~is_ruled_out)
+        spans = close_together(at, gap) if len(at) else []
+        requests += len(spans)
+        if len(trials) >= _TRIALS_AT_ONCE or requests > MOST_REQUESTS:
+            # Where sums are not true, it is not true either that there are too many.
+            if not are_true(store, trials):
                 yield _refusal(range_id, has_untrue_sums=True)
                 return
-            at = np.flatnonzero(has_size & ~is_ruled_out)
-            if not len(at):
-                continue
-            spans = close_together(at, gap)
-            requests += len(spans)
-            if requests > MOST_REQUESTS:
-                yield _refusal(range_id, are_too_many=True)
-                return
-            rows = _named(data, range_id, spans)
-            for row, (first, last) in zip(rows, spans, strict=True):
-                within = entries.sizes[at[(at >= first) & (at <= last)]]
-                row["sizes"] = contents.sizes_among(within).tobytes()
-            yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
+            trials.clear()
+        if requests > MOST_REQUESTS:
+            yield _refusal(range_id, are_too_many=True)
+            return
+        if not spans:
+            continue
+        rows = _named(data, range_id, spans)
+        for row, (first, last) in zip(rows, spans, strict=True):
+            within = entries.sizes[at[(at >= first) & (at <= last)]]
+            row["sizes"] = contents.sizes_among(within).tobytes()
+        yield pa.RecordBatch.from_pylist(rows, schema=SPANS_SCHEMA)
+    if not are_true(store, trials):
+        yield _refusal(range_id, has_untrue_sums=True)
 
 
 def with_sizes(
