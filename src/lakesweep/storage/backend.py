@@ -11,7 +11,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesweep.storage.bare_requests import BareKeyRequests, BareListRequests
+from lakesweep.storage.bare_requests import BareListRequests, StoreKeyRequests
 from lakesweep.storage.signing import UrlSigner
 from lakesweep.storage.values import NO_TERMS, DeleteOutcome, DeleteTerms, Folder, ObjectInfo
 
@@ -46,10 +46,10 @@ class Backend(Protocol):
 
     def get(self, key: str) -> bytes: ...
 
-    def bare_gets(self) -> BareKeyRequests[bytes] | None:
+    def bare_gets(self) -> StoreKeyRequests[bytes] | None:
         """Requests of our own that read whole objects, many of them from one thread; None where there are none."""
 
-    def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
+    def bare_heads(self) -> StoreKeyRequests[ObjectInfo] | None:
         """Requests of our own that look objects up, many of them from one thread; None where there are none."""
 
     def bare_lists(self) -> BareListRequests | None:

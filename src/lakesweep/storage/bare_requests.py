@@ -6,10 +6,8 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Literal, Protocol, TypeVar
 
-from lakesweep.errors import LakesweepError
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.http_answer import Answer
-from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.multiplexer import Multiplexer
 from lakesweep.storage.s3.pages import Page
 from lakesweep.storage.translate import THROTTLE_STATUSES
@@ -24,27 +22,29 @@ class BareKeyRequests(Protocol[Told_co]):
     @property
     def method(self) -> Literal["GET", "HEAD"]: ...
 
-    def multiplexer(self) -> Multiplexer | None:
-        """What carries the requests; None where nothing can."""
-
-    def request(self, key: str) -> bytes:
-        """The request for a key, as all its bytes."""
+    def request(self, key: str) -> bytes | None:
+        """The request for a key, as all its bytes; None where it can't be made, or not just now."""
 
     def result(self, key: str, answer: Answer) -> Told_co | None:
         """What an answer says; None for one that is not the usual success."""
 
 
-class BareListRequests(Protocol):
-    """Requests for the pages of listings."""
+class _Carried(Protocol):
+    """Requests that know what carries them."""
 
     def multiplexer(self) -> Multiplexer | None:
         """What carries the requests; None where nothing can."""
 
-    def request(self, prefix: str, start_after: str | None, token: str | None) -> bytes | None:
-        """The request for the first page after a key, or for the page that a token stands for.
 
-        None where it can't be made just now.
-        """
+class StoreKeyRequests(BareKeyRequests[Told_co], _Carried, Protocol[Told_co]):
+    """Requests to a store."""
+
+
+class BareListRequests(_Carried, Protocol):
+    """Requests to a store for the pages of listings."""
+
+    def request(self, prefix: str, start_after: str | None, token: str | None) -> bytes | None:
+        """The request for the first page after a key, or for the page that a token stands for; None as for a key."""
 
     def page(self, answer: Answer, token: str | None) -> Page | None:
         """The page that was asked for, by a token or by none; None for an answer that is not the usual success."""
@@ -80,7 +80,7 @@ def ordered_requests(
                     if multiplexer.in_flight >= congestion.limit(folder_of(key)):
                         break
                     asked[place] = key
-                    request = _request(requests, key)
+                    request = requests.request(key)
                     if request is None:
                         repeated[place] = pool.submit(ask, key)
                     else:
@@ -108,16 +108,6 @@ def ordered_requests(
         raise
     finally:
         pool.shutdown(wait=not is_left, cancel_futures=True)
-
-
-def _request(requests: BareKeyRequests[Result], key: str) -> bytes | None:
-    """The request for a key; None for an odd key, and where credentials can't be had just now."""
-    if is_odd_key(key):
-        return None
-    try:
-        return requests.request(key)
-    except LakesweepError:
-        return None
 
 
 def folder_of(key: str) -> str:

@@ -29,7 +29,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.bare_requests import BareKeyRequests, BareListRequests
+from lakesweep.storage.bare_requests import BareListRequests, StoreKeyRequests
 from lakesweep.storage.keys import is_odd_key, odd_mask
 from lakesweep.storage.parallel import merged_streams, ordered_parallel
 from lakesweep.storage.s3.pages import Page
@@ -199,10 +199,10 @@ class CloudBackend(ABC):
         batch = next(self.scan(prefix, start_after), None)
         return None if batch is None else str(batch.column("key")[0].as_py())
 
-    def bare_gets(self) -> BareKeyRequests[bytes] | None:
+    def bare_gets(self) -> StoreKeyRequests[bytes] | None:
         return None
 
-    def bare_heads(self) -> BareKeyRequests[ObjectInfo] | None:
+    def bare_heads(self) -> StoreKeyRequests[ObjectInfo] | None:
         return None
 
     def bare_lists(self) -> BareListRequests | None:

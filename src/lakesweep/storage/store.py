@@ -19,7 +19,7 @@ from lakesweep.errors import (
     UnsupportedStoreError,
 )
 from lakesweep.storage.backend import Backend
-from lakesweep.storage.bare_requests import BareKeyRequests, folder_of, ordered_requests
+from lakesweep.storage.bare_requests import StoreKeyRequests, folder_of, ordered_requests
 from lakesweep.storage.bulk_delete import BulkDelete
 from lakesweep.storage.congestion import CongestionControl
 from lakesweep.storage.keys import is_odd_key
@@ -331,7 +331,7 @@ class ObjectStore:
     def _ordered(
         self,
         keys: Iterable[str],
-        requests: BareKeyRequests[Result] | None,
+        requests: StoreKeyRequests[Result] | None,
         ask: Callable[[str], Result],
     ) -> Iterator[tuple[str, Result]]:
         """(key, what `ask` says) in the order of `keys`, many at once: by `requests` where there are some."""

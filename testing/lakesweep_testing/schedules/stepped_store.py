@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesweep.domain.location import Location
 from lakesweep.errors import ObjectNotFoundError
@@ -41,7 +42,9 @@ class SteppedStore(ObjectStore):
     ) -> Iterator[pa.RecordBatch]:
         self._reads("list", prefix, is_range=True)
         batches = list(self._memory.scan(prefix, start_after))
-        return (self._cut(batch, end_at)[0] for batch in batches)
+        if end_at is None:
+            return iter(batches)
+        return (batch.filter(pc.less_equal(batch.column("key"), end_at)) for batch in batches)
 
     def times(self, prefix: str) -> dict[str, datetime]:
         """When each object below a prefix was written: a listing without its columns."""

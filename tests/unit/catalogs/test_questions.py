@@ -128,7 +128,7 @@ def test_connections_are_kept_but_not_for_long(
         for _ in range(3):
             client.stat_object("repo", "main", "p")
         assert server.connections == 1
-        monkeypatch.setattr(http_pool, "_LONGEST_IDLE_SECONDS", 0)
+        monkeypatch.setattr(http_pool, "LONGEST_IDLE_SECONDS", 0)
         client.stat_object("repo", "main", "p")
         assert server.connections == 2
 

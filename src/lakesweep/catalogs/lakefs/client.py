@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Self, TypeVar
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 from lakesweep.catalogs.lakefs.embedded_calls import EmbeddedLakeCalls
 from lakesweep.catalogs.lakefs.transport import (
     Params,
+    Question,
     Timeouts,
     Transport,
     parse_answer,
@@ -59,6 +61,31 @@ Wire = TypeVar("Wire", bound=BaseModel)
 Item = TypeVar("Item")
 _PAGE = 1000
 _ADDRESSES_AT_ONCE = 100  # in one URL
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAsked:
+    """The entry at a path, as a branch or commit reads it."""
+
+    ref: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageAsked:
+    """The first entries of a branch or commit after a path, at most `amount` of them."""
+
+    ref: str
+    after: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesPage:
+    """Entries in path order; others follow after `next_offset`, if it is not empty."""
+
+    entries: list[ObjectStatsWire]
+    next_offset: str
 
 
 class LakeFSClient(EmbeddedLakeCalls):
@@ -229,12 +256,9 @@ class LakeFSClient(EmbeddedLakeCalls):
 
     def stat_object(self, repository: str, ref: str, path: str) -> ObjectStatsWire | None:
         """The entry at a path as the ref reads it (staged entries too, for a branch); None when there is none."""
-        operation = f"looking up {path!r} at {ref} of {repository}"
-        route = ["repositories", repository, "refs", ref, "objects", "stat"]
+        one = _entry_question(repository, EntryAsked(ref, path))
         try:
-            return self._ask(
-                operation, ObjectStatsWire, route, {"path": path, "user_metadata": False}
-            )
+            return self._ask(one.operation, ObjectStatsWire, list(one.path), one.params)
         except CatalogNotFoundError:
             return None
 
@@ -249,12 +273,38 @@ class LakeFSClient(EmbeddedLakeCalls):
         page: int = _PAGE,
     ) -> Iterator[ObjectStatsWire]:
         """Entries in path order, after `after` (exclusive), at most `limit`, so many with each request."""
-        operation = f"listing {ref} of {repository}"
-        route = ["repositories", repository, "refs", ref, "objects", "ls"]
         amount = page if limit is None else min(limit, page)
-        params: Params = {"prefix": prefix, "user_metadata": False, "amount": amount}
-        entries = self._items(operation, PageWire[ObjectStatsWire], route, params, after=after)
+        one = _page_question(repository, PageAsked(ref, after, amount), prefix)
+        entries = self._items(
+            one.operation, PageWire[ObjectStatsWire], list(one.path), one.params, after=after
+        )
         return islice(entries, limit)
+
+    def look_at(
+        self, repository: str, asked: Sequence[EntryAsked | PageAsked], most: int
+    ) -> Iterator[EntriesPage | CatalogNotFoundError]:
+        """What a branch or commit has at each of these places, in their order, at most so many requests at once.
+
+        Of a listing it is the first page alone. What is not there (an entry, a branch) has its error for an answer.
+        """
+        questions = [
+            _entry_question(repository, one)
+            if isinstance(one, EntryAsked)
+            else _page_question(repository, one)
+            for one in asked
+        ]
+        answers = self._http.get_many(questions, most)
+        for one, question, answer in zip(asked, questions, answers, strict=True):
+            if isinstance(answer, CatalogNotFoundError):
+                yield answer
+            elif isinstance(one, EntryAsked):
+                yield EntriesPage([parse_answer(question.operation, ObjectStatsWire, answer)], "")
+            else:
+                page = parse_answer(question.operation, PageWire[ObjectStatsWire], answer)
+                offset = page.pagination.next_offset if page.pagination.has_more else ""
+                if page.pagination.has_more and offset in ("", one.after):
+                    raise _leads_nowhere(question.operation)
+                yield EntriesPage(page.results, offset)
 
     def staged_page(
         self, repository: str, branch: str, *, after: str = ""
@@ -382,11 +432,36 @@ class LakeFSClient(EmbeddedLakeCalls):
                 return
             after = page.pagination.next_offset
             if not after or after in asked:
-                raise CatalogError(
-                    f"{operation}: the server says there is more, but its next page is one that was read before. The list is not "
-                    "complete, so it was not used.",
-                    kind="catalog-nonsense",
-                )
+                raise _leads_nowhere(operation)
+
+
+def _leads_nowhere(operation: str) -> CatalogError:
+    return CatalogError(
+        f"{operation}: the server says there is more, but its next page is one that was read before. The list is not "
+        "complete, so it was not used.",
+        kind="catalog-nonsense",
+    )
+
+
+def _entry_question(repository: str, asked: EntryAsked) -> Question:
+    return Question(
+        f"looking up {asked.path!r} at {asked.ref} of {repository}",
+        ["repositories", repository, "refs", asked.ref, "objects", "stat"],
+        {"path": asked.path, "user_metadata": False},
+    )
+
+
+def _page_question(repository: str, asked: PageAsked, prefix: str = "") -> Question:
+    return Question(
+        f"listing {asked.ref} of {repository}",
+        ["repositories", repository, "refs", asked.ref, "objects", "ls"],
+        {
+            "prefix": prefix,
+            "user_metadata": False,
+            "amount": asked.amount,
+            "after": asked.after,
+        },
+    )
 
 
 def _json_bodies(text: str) -> list[object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote, urlencode
@@ -23,8 +23,9 @@ from lakesweep.catalogs.lakefs.rights import Right, needed_right
 from lakesweep.catalogs.questions import Questions
 from lakesweep.catalogs.responses import problems_of, send_with_retries, server_message
 from lakesweep.errors import CatalogDeniedError, CatalogError, CatalogNotFoundError, ConfigError
+from lakesweep.storage.parallel import ordered_parallel
 
-__all__ = ["Params", "Timeouts", "Transport", "api_url", "parse_answer", "query_values"]
+__all__ = ["Params", "Question", "Timeouts", "Transport", "api_url", "parse_answer", "query_values"]
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +44,15 @@ class Timeouts:
     connect: float = 10.0
     read: float = 10.0
     job: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a server; `operation` says in words what for."""
+
+    operation: str
+    path: Sequence[str]
+    params: Params
 
 
 def api_url(endpoint: str) -> str:
@@ -128,6 +138,27 @@ class Transport:
         except httpx.RequestError as error:
             raise self._unreachable(operation, error) from error
         return self._checked(operation, response, expect, needed_right("GET", path))
+
+    def get_many(
+        self, questions: Sequence[Question], most: int
+    ) -> Iterator[bytes | CatalogNotFoundError]:
+        """Answers to questions that change nothing, in their order, at most so many under way at once.
+
+        A question about what is not there has its error for an answer; any other error is raised.
+        """
+        by_route = {_route(one.path, one.params): one for one in questions}
+        routes = [_route(one.path, one.params) for one in questions]
+
+        def ask(route: str) -> bytes | CatalogNotFoundError:
+            one = by_route[route]
+            try:
+                return self.get(one.operation, one.path, one.params).content
+            except CatalogNotFoundError as error:
+                return error
+
+        if self._questions is not None:
+            return self._questions.get_many(routes, ask, most)
+        return (answer for _, answer in ordered_parallel(ask, routes, most))
 
     def change(
         self,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from lakesweep.errors import LakesweepError
 from lakesweep.storage.http_answer import Answer
+from lakesweep.storage.keys import is_odd_key
 from lakesweep.storage.multiplexer import Multiplexer
 from lakesweep.storage.s3.client import S3Client
 from lakesweep.storage.s3.pages import Page, checked_successor, page_query, read_page
@@ -30,27 +31,32 @@ class _BareRequests:
     def __init__(self, client: S3Client, base: str) -> None:
         self._client, self._base = client, base
         self._path = client.address.path
-        self._signed: BareRequests | None = None
+        self._signer: BareRequests | None = None
         self._signed_at = 0.0
 
     def multiplexer(self) -> Multiplexer | None:
         """What carries the requests; None where nothing can."""
         return self._client.multiplexer()
 
-    @property
-    def _now(self) -> BareRequests:
+    def _signed_request(self, method: str, path: str, query: str = "") -> bytes | None:
+        """The request as all its bytes; None where credentials can't be had just now."""
         now = time.monotonic()
-        if self._signed is None or now - self._signed_at >= _SIGNED_FOR_SECONDS:
-            self._signed, self._signed_at = self._client.bare_requests(), now
-        return self._signed
+        if self._signer is None or now - self._signed_at >= _SIGNED_FOR_SECONDS:
+            try:
+                self._signer, self._signed_at = self._client.bare_requests(), now
+            except LakesweepError:
+                return None
+        return self._signer.request(method, path, query)
 
 
 class _KeyRequests(_BareRequests):
     method: Literal["GET", "HEAD"]
 
-    def request(self, key: str) -> bytes:
-        """The request for a key, as all its bytes."""
-        return self._now.request(self.method, self._path + quote(self._base + key, safe="/~"))
+    def request(self, key: str) -> bytes | None:
+        """The request for a key, as all its bytes; None for an odd key, and where it can't be signed just now."""
+        if is_odd_key(key):
+            return None
+        return self._signed_request(self.method, self._path + quote(self._base + key, safe="/~"))
 
 
 class BareGets(_KeyRequests):
@@ -73,10 +79,7 @@ class BareLists(_BareRequests):
             query["start-after"] = self._base + start_after
         if token is not None:
             query["continuation-token"] = token
-        try:
-            return self._now.request("GET", self._path, canonical_query(query))
-        except LakesweepError:
-            return None
+        return self._signed_request("GET", self._path, canonical_query(query))
 
     def page(self, answer: Answer, token: str | None) -> Page | None:
         """The page that was asked for, by a token or by none; None for an answer that says anything else."""

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lakesweep.catalogs.lakefs.client import EntriesPage, EntryAsked, PageAsked
 from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
 from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
 from lakesweep.collector.judge.meeting import seconds_of_reading
@@ -133,9 +134,7 @@ def find_reuploads(
     if len(unaskable):
         given_up["paths of their sizes are not text, and can't be asked for"] = unaskable
     look_ups = _LookUps(repository, suspects)
-    with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-        for _ in pool.map(look_ups.look, spans):
-            pass
+    look_ups.look_at_all(spans)
     given_up |= look_ups.given_up
     for reason, of_sizes in given_up.items():
         said = "repo#%s garbage of %s is kept, undecided: %s"
@@ -166,6 +165,19 @@ class _LookUps:
         self._lock = Lock()
         self._is_over = False
 
+    def look_at_all(self, spans: Sequence[_Span]) -> None:
+        """Look at every span: by one request of each from this thread, and in others where that does not tell all of it."""
+        questions = [_first_question(span) for span in spans]
+        answers = self._repository.client.look_at(self._repository.name, questions, _IN_FLIGHT)
+        with ThreadPoolExecutor(_IN_FLIGHT) as pool:
+            unsettled = [
+                pool.submit(self.look, span)
+                for span, answer in zip(spans, answers, strict=True)
+                if not self._is_settled(span, answer)
+            ]
+            for look in unsettled:
+                look.result()
+
     def look(self, span: _Span) -> None:
         """Ask for a span of one path, and list a longer one."""
         try:
@@ -173,17 +185,36 @@ class _LookUps:
                 if self._is_over:
                     self._give_up(span, "looking them up takes too many requests")
                     return
-                self.requests += 1
-                addresses = (entry.physical_address for entry in entries)
-                readings = map(self._repository.addresses.readings, addresses)
-                self.found.update(self._suspects.among([a for read in readings for a in read]))
-                if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
-                    self._is_over = True
+                self._note(entries)
         except _UntrueListingError as error:
             self._give_up(span, str(error))
         except BaseException:
             self._is_over = True
             raise
+
+    def _is_settled(self, span: _Span, answer: EntriesPage | CatalogNotFoundError) -> bool:
+        """Whether the first answer has a span whole and in order, from its first path on; it is noted then."""
+        if self._is_over or isinstance(answer, CatalogNotFoundError) or not answer.entries:
+            return False
+        first, last = answer.entries[0].path, answer.entries[-1].path
+        if first != span.first or (answer.next_offset and last <= span.last):
+            return False
+        try:
+            self._note(list(_up_to(span, span.first, answer.entries)))
+        except _UntrueListingError:
+            return False
+        return True
+
+    def _note(self, entries: Sequence[ObjectStatsWire]) -> None:
+        """Count a request, and find the suspects among what it told."""
+        addresses = (entry.physical_address for entry in entries)
+        readings = map(self._repository.addresses.readings, addresses)
+        found = self._suspects.among([a for read in readings for a in read])
+        with self._lock:
+            self.requests += 1
+            self.found.update(found)
+            if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
+                self._is_over = True
 
     def _give_up(self, span: _Span, reason: str) -> None:
         with self._lock:
@@ -201,9 +232,7 @@ class _LookUps:
             if span.last == span.first:
                 return
         after = span.first if after is None else after
-        # With room for what is staged in between. A server takes as long as the entries it answers with.
-        page = min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
-        listed = client.list_objects(name, span.branch, after=after, page=page)
+        listed = client.list_objects(name, span.branch, after=after, page=_page_for(span))
         try:
             for entries in chunked(_up_to(span, after, listed), PAGE):
                 is_first_seen |= any(entry.path == span.first for entry in entries)
@@ -221,6 +250,19 @@ class _LookUps:
         """The entry at a path of a branch, where there is one."""
         entry = self._repository.client.stat_object(self._repository.name, branch, path)
         return [entry] if entry is not None else []
+
+
+def _first_question(span: _Span) -> EntryAsked | PageAsked:
+    """What tells of a whole span, as a rule."""
+    after = None if span.last == span.first else text_before(span.first)
+    if after is None:
+        return EntryAsked(span.branch, span.first)
+    return PageAsked(span.branch, after, _page_for(span))
+
+
+def _page_for(span: _Span) -> int:
+    """How many entries to ask for: a server takes as long as its answer has entries, and some may be staged in between."""
+    return min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
 
 
 class _UntrueSumsError(Exception):
