@@ -63,6 +63,10 @@ class Contents:
     sizes: Sizes = field(default_factory=Sizes)
     summed: Sizes = field(default_factory=Sizes)
     sums: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+    _are_all_summed: bool = field(init=False)  # asked for each range; the sizes may be a million
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_are_all_summed", not len(self.sizes - self.summed))
 
     def without(self, sizes: Sizes) -> Contents:
         """These contents without the candidates of some sizes."""
@@ -79,7 +83,7 @@ class Contents:
     def are_ruled_out(self, entries: RangeSums) -> npt.NDArray[np.bool_]:
         """Which entries are no re-upload of any candidate: all candidates of the entry's size have other MD5 sums."""
         is_summed = self.summed.matches(entries.sizes)
-        if not len(self.sizes - self.summed):
+        if self._are_all_summed:
             is_summed |= _are_unknown(entries.sizes)
         return is_summed & entries.is_md5 & ~is_in(entries.sums, self.sums)
 
