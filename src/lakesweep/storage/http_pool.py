@@ -9,6 +9,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from lakesweep.storage.http_wire import Reply, WireConnection
 from lakesweep.storage.multiplexer import LONGEST_IDLE_SECONDS, Connection, Multiplexer
@@ -34,6 +35,7 @@ class WirePool:
         self._tls: ssl.SSLContext | None = None
         self._idle: deque[WireConnection] = deque()
         self._idle_multiplexed: deque[Connection] = deque()
+        self._unreachable: set[Any] = set()
         self._process = os.getpid()
         weakref.finalize(self, _close_all, self._idle, self._idle_multiplexed)
 
@@ -45,7 +47,11 @@ class WirePool:
         """Many requests in flight from one thread, on connections of their own."""
         self._forget_connections_of_parent()
         return Multiplexer(
-            self._address, self._tls_context(), *self._timeouts, self._idle_multiplexed
+            self._address,
+            self._tls_context(),
+            *self._timeouts,
+            self._idle_multiplexed,
+            self._unreachable,
         )
 
     def send(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Reply:

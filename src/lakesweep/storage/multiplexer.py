@@ -31,6 +31,7 @@ class Connection:
 
     socket: socket.socket
     fd: int
+    address: Any  # of the host, which may have several
     is_up: bool = False  # connected, and past the handshake of TLS
     events: int = 0  # what a selector waits for
     idle_since: float = 0.0
@@ -50,15 +51,21 @@ class Multiplexer:
         connect_timeout: float,
         request_timeout: float,
         idle: deque[Connection],
+        unreachable: set[Any],
     ) -> None:
-        """Connections are taken from `idle` first, and go there in the end, if they are good for more requests."""
+        """Connections are taken from `idle` first, and go there in the end, if they are good for more requests.
+
+        Addresses of the host that are `unreachable` are tried last; what is found out of them is noted there.
+        """
         self._address, self._tls, self._idle = address, tls, idle
+        self._unreachable = unreachable
         self._connect_timeout, self._request_timeout = connect_timeout, request_timeout
         self._selector = selectors.DefaultSelector()
         self._connections: set[Connection] = set()
         self._free: list[Connection] = []
         self._done: list[tuple[int, Answer | None]] = []
-        self._resolved: tuple[socket.AddressFamily, Any] | None = None
+        self._resolved: list[tuple[socket.AddressFamily, Any]] | None = None
+        self._reached: set[Any] = set()
         self._checked_at = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -114,23 +121,39 @@ class Multiplexer:
                     self._watch(connection, selectors.EVENT_READ)
                     return connection
                 connection.socket.close()
-        if self._resolved is None:
-            found = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)[0]
-            self._resolved = found[0], found[4]
-        family, address = self._resolved
+        family, address = self._next_address()
         opened = socket.socket(family, socket.SOCK_STREAM)
         try:
             opened.setblocking(False)
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with suppress(BlockingIOError):
                 opened.connect(address)
-        except BaseException:
+        except BaseException as error:
             opened.close()
+            if isinstance(error, OSError):
+                self._note_unreachable(address)
             raise
-        connection = Connection(opened, opened.fileno())
+        connection = Connection(opened, opened.fileno(), address)
         self._connections.add(connection)
         self._watch(connection, selectors.EVENT_WRITE)
         return connection
+
+    def _next_address(self) -> tuple[socket.AddressFamily, Any]:
+        """Where to connect to: one that can be reached, as far as anybody knows."""
+        if self._resolved is None:
+            found = socket.getaddrinfo(*self._address, type=socket.SOCK_STREAM)
+            self._resolved = sorted(
+                ((one[0], one[4]) for one in found), key=lambda one: one[1] in self._unreachable
+            )
+        if not self._resolved:
+            raise ConnectionRefusedError("no address of the host can be reached")
+        return self._resolved[0]
+
+    def _note_unreachable(self, address: Any) -> None:
+        """Try another address from now on, if none of this one's connections ever came up."""
+        if address not in self._reached and self._resolved is not None:
+            self._unreachable.add(address)
+            self._resolved = [one for one in self._resolved if one[1] != address]
 
     def _go_on(self, connection: Connection, step: Callable[[Connection], Answer | None]) -> None:
         """Do what can be done at once; what comes of it is noted."""
@@ -187,6 +210,8 @@ class Multiplexer:
                 )
             connection.socket.do_handshake()
         connection.is_up = True
+        self._reached.add(connection.address)
+        self._unreachable.discard(connection.address)
         connection.deadline = time.monotonic() + self._request_timeout
 
     def _watch(self, connection: Connection, events: int) -> None:
@@ -206,6 +231,8 @@ class Multiplexer:
 
     def _drop(self, connection: Connection) -> None:
         """Hang up. A request that was under way has no answer."""
+        if not connection.is_up:
+            self._note_unreachable(connection.address)
         if connection.answer is not None:
             self._done.append((connection.tag, None))
         else:

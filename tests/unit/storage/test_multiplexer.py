@@ -92,7 +92,7 @@ def ask(
     waiting = list(enumerate(paths))
     kept: deque[Connection] = deque() if idle is None else idle
     host = "localhost" if tls else "127.0.0.1"
-    with Multiplexer((host, port), tls, 10.0, request_timeout, kept) as many:
+    with Multiplexer((host, port), tls, 10.0, request_timeout, kept, set()) as many:
         while waiting or many.in_flight:
             while waiting and many.in_flight < most:
                 place, path = waiting.pop(0)
@@ -175,6 +175,32 @@ def test_nobody_there_is_none(serve: Callable[..., ScriptedServer]) -> None:
     assert ask(port, ["/a", "/b", "/c"]) == {"/a": None, "/b": None, "/c": None}
 
 
+def test_another_address_of_the_host_is_tried(
+    serve: Callable[..., ScriptedServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody answers at the first one; the next to connect begins with the one that answered."""
+    server = serve(whole)
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        nobody = ("127.0.0.1", int(unused.getsockname()[1]))
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", a) for a in (nobody, ("127.0.0.1", server.port))
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    unreachable: set[object] = set()
+    paths = [f"/{number}" for number in range(20)]
+    for most_lost in (1, 0):
+        idle: deque[Connection] = deque()
+        answers: list[object] = []
+        with Multiplexer(("host", 1), None, 10.0, 10.0, idle, unreachable) as many:
+            for place, path in enumerate(paths):
+                many.send(place, f"GET {path} HTTP/1.1\r\n\r\n".encode())
+                answers += [answer for _, answer in many.wait()]
+        assert len(answers) == len(paths)
+        assert answers.count(None) == most_lost
+        assert unreachable == {nobody}
+        hang_up(idle)
+
+
 def test_a_connection_ends_with_the_answer_that_says_so(
     serve: Callable[..., ScriptedServer],
 ) -> None:
@@ -216,7 +242,7 @@ def test_bytes_that_nobody_asked_for_end_a_connection(serve: Callable[..., Scrip
 
     server = serve(answers)
     idle: deque[Connection] = deque()
-    with Multiplexer(("127.0.0.1", server.port), None, 10.0, 10.0, idle) as many:
+    with Multiplexer(("127.0.0.1", server.port), None, 10.0, 10.0, idle, set()) as many:
         for place, path in enumerate(("/slow", "/first")):
             many.send(place, f"GET {path} HTTP/1.1\r\n\r\n".encode())
         assert [place for place, _ in many.wait()] == [1]
