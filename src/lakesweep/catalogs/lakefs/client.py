@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Self, TypeVar
@@ -14,9 +13,15 @@ import httpx
 from pydantic import BaseModel
 
 from lakesweep.catalogs.lakefs.embedded_calls import EmbeddedLakeCalls
+from lakesweep.catalogs.lakefs.entry_questions import (
+    EntriesPage,
+    EntryAsked,
+    PageAsked,
+    entry_question,
+    page_question,
+)
 from lakesweep.catalogs.lakefs.transport import (
     Params,
-    Question,
     Timeouts,
     Transport,
     parse_answer,
@@ -61,31 +66,6 @@ Wire = TypeVar("Wire", bound=BaseModel)
 Item = TypeVar("Item")
 _PAGE = 1000
 _ADDRESSES_AT_ONCE = 100  # in one URL
-
-
-@dataclass(frozen=True, slots=True)
-class EntryAsked:
-    """The entry at a path, as a branch or commit reads it."""
-
-    ref: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class PageAsked:
-    """The first entries of a branch or commit after a path, at most `amount` of them."""
-
-    ref: str
-    after: str
-    amount: int
-
-
-@dataclass(frozen=True, slots=True)
-class EntriesPage:
-    """Entries in path order; others follow after `next_offset`, if it is not empty."""
-
-    entries: list[ObjectStatsWire]
-    next_offset: str
 
 
 class LakeFSClient(EmbeddedLakeCalls):
@@ -256,7 +236,7 @@ class LakeFSClient(EmbeddedLakeCalls):
 
     def stat_object(self, repository: str, ref: str, path: str) -> ObjectStatsWire | None:
         """The entry at a path as the ref reads it (staged entries too, for a branch); None when there is none."""
-        one = _entry_question(repository, EntryAsked(ref, path))
+        one = entry_question(repository, EntryAsked(ref, path))
         try:
             return self._ask(one.operation, ObjectStatsWire, list(one.path), one.params)
         except CatalogNotFoundError:
@@ -274,7 +254,7 @@ class LakeFSClient(EmbeddedLakeCalls):
     ) -> Iterator[ObjectStatsWire]:
         """Entries in path order, after `after` (exclusive), at most `limit`, so many with each request."""
         amount = page if limit is None else min(limit, page)
-        one = _page_question(repository, PageAsked(ref, after, amount), prefix)
+        one = page_question(repository, PageAsked(ref, after, amount), prefix)
         entries = self._items(
             one.operation, PageWire[ObjectStatsWire], list(one.path), one.params, after=after
         )
@@ -288,9 +268,9 @@ class LakeFSClient(EmbeddedLakeCalls):
         Of a listing it is the first page alone. What is not there (an entry, a branch) has its error for an answer.
         """
         questions = [
-            _entry_question(repository, one)
+            entry_question(repository, one)
             if isinstance(one, EntryAsked)
-            else _page_question(repository, one)
+            else page_question(repository, one)
             for one in asked
         ]
         answers = self._http.get_many(questions, most)
@@ -440,27 +420,6 @@ def _leads_nowhere(operation: str) -> CatalogError:
         f"{operation}: the server says there is more, but its next page is one that was read before. The list is not "
         "complete, so it was not used.",
         kind="catalog-nonsense",
-    )
-
-
-def _entry_question(repository: str, asked: EntryAsked) -> Question:
-    return Question(
-        f"looking up {asked.path!r} at {asked.ref} of {repository}",
-        ["repositories", repository, "refs", asked.ref, "objects", "stat"],
-        {"path": asked.path, "user_metadata": False},
-    )
-
-
-def _page_question(repository: str, asked: PageAsked, prefix: str = "") -> Question:
-    return Question(
-        f"listing {asked.ref} of {repository}",
-        ["repositories", repository, "refs", asked.ref, "objects", "ls"],
-        {
-            "prefix": prefix,
-            "user_metadata": False,
-            "amount": asked.amount,
-            "after": asked.after,
-        },
     )
 
 

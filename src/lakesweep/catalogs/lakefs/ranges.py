@@ -8,14 +8,15 @@ from typing import TypeVar
 from lakesweep.catalogs.lakefs.metarange_table import MetarangeTable
 from lakesweep.domain.commits import MetaRangeId, RangeId
 from lakesweep.errors import ObjectNotFoundError, UnsafeToSweepError
+from lakesweep.formats.commit_columns import Ids
 from lakesweep.formats.damage import named_damage
 from lakesweep.formats.metaranges import RangeCounts, RangeInfo, read_metarange, read_range_counts
 from lakesweep.formats.sstable import open_table
 from lakesweep.storage import ObjectStore
 
 __all__ = [
-    *("add_ranges", "committed_key", "every_other_range", "ranges_of_commits"),
-    "read_metarange_table",
+    *("add_ranges", "committed_key", "every_other_range", "range_ids_of_commits"),
+    *("ranges_of_commits", "read_metarange_table"),
 ]
 
 _Read = TypeVar("_Read")
@@ -39,6 +40,14 @@ def ranges_of_commits(
         UnsafeToSweepError: a metarange is missing or damaged; its commit's objects are not known.
     """
     return _read_metaranges(store, meta_range_ids, read_metarange)
+
+
+def range_ids_of_commits(
+    store: ObjectStore, meta_range_ids: Iterable[MetaRangeId]
+) -> Iterator[tuple[MetaRangeId, Ids]]:
+    """The ids of each metarange's ranges; all else as in `ranges_of_commits`, for a tenth of its cost."""
+    for name, part in _read_metaranges(store, meta_range_ids, read_range_counts):
+        yield name, part.ids
 
 
 def read_metarange_table(

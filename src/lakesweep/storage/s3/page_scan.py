@@ -10,7 +10,6 @@ All compiled functions stand in this one file: numba's cache is thrown away when
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numba
@@ -38,8 +37,7 @@ _PERCENTS, _PLUSES = _ONES * np.uint64(_PERCENT), _ONES * np.uint64(_PLUS)
 _NOTHING = np.uint64(0)
 _NO_TIME = -(1 << 62)
 _MICROSECONDS = 1_000_000
-_SHORTEST_ROW = 60
-_GIVE_UP = -1
+GIVE_UP = -1
 
 Compiled = TypeVar("Compiled", bound=Callable[..., object])
 
@@ -49,58 +47,8 @@ def jitted(function: Compiled) -> Compiled:
     return cast(Compiled, numba.njit(cache=True, nogil=True)(function))
 
 
-@dataclass(frozen=True, slots=True)
-class ScannedRows:
-    """Columns of a run of `<Contents>`, and where in the page the run ends."""
-
-    end: int
-    keys: Bytes
-    key_offsets: npt.NDArray[np.int32]
-    sizes: Ints
-    times_us: Ints
-    etags: Bytes
-    etag_offsets: npt.NDArray[np.int32]
-    is_odd: npt.NDArray[np.bool_]
-
-
-def scan_rows(page: bytes, start: int, base: bytes, *, is_encoded: bool) -> ScannedRows | None:
-    """The rows of the run that begins at `start`, keys relative to `base`; None when it is not in the plain form."""
-    text = np.frombuffer(page, np.uint8)
-    room = len(page) - start
-    capacity = room // _SHORTEST_ROW + 1
-    keys, etags = np.empty(room, np.uint8), np.empty(room, np.uint8)
-    key_offsets, etag_offsets = np.zeros(capacity + 1, np.int32), np.zeros(capacity + 1, np.int32)
-    sizes, times_us = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    is_odd = np.empty(capacity, np.bool_)
-    count, end = _scan(
-        text,
-        start,
-        np.frombuffer(base, np.uint8),
-        is_encoded,
-        keys,
-        key_offsets,
-        sizes,
-        times_us,
-        etags,
-        etag_offsets,
-        is_odd,
-    )
-    if count == _GIVE_UP:
-        return None
-    return ScannedRows(
-        end=end,
-        keys=keys[: key_offsets[count]].copy(),
-        key_offsets=key_offsets[: count + 1].copy(),
-        sizes=sizes[:count].copy(),
-        times_us=times_us[:count].copy(),
-        etags=etags[: etag_offsets[count]].copy(),
-        etag_offsets=etag_offsets[: count + 1].copy(),
-        is_odd=is_odd[:count].copy(),
-    )
-
-
 @jitted
-def _scan(
+def scan(
     text: Bytes,
     at: int,
     base: Bytes,
@@ -113,11 +61,11 @@ def _scan(
     etag_offsets: npt.NDArray[np.int32],
     is_odd: npt.NDArray[np.bool_],
 ) -> tuple[int, int]:
-    """(rows, end of the run), or (-1, 0)."""
+    """(rows, end of the run), or (`GIVE_UP`, 0)."""
     row = 0
     while _begins(text, at, _OPEN):
         if row >= len(sizes):
-            return _GIVE_UP, 0
+            return GIVE_UP, 0
         at += len(_OPEN)
         key_end, etag_end = -1, -1
         size, time_us = np.int64(-1), np.int64(_NO_TIME)
@@ -126,45 +74,45 @@ def _scan(
                 at += len(_KEY)
                 stop = _find_less(text, at)
                 if key_end >= 0 or stop < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 key_end = _copy_key(text, at, stop, base, is_encoded, keys, key_offsets[row])
                 if key_end < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 is_odd[row] = _is_odd(keys, key_offsets[row], key_end)
                 at = _after_close(text, stop, _KEY)
             elif _begins(text, at, _SIZE):
                 at += len(_SIZE)
                 stop = _find_less(text, at)
                 if size >= 0 or stop < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 size = _number(text, at, stop)
                 if size < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 at = _after_close(text, stop, _SIZE)
             elif _begins(text, at, _TIME):
                 at += len(_TIME)
                 stop = _find_less(text, at)
                 if time_us != _NO_TIME or stop < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 time_us = _microseconds(text, at, stop)
                 if time_us == _NO_TIME:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 at = _after_close(text, stop, _TIME)
             elif _begins(text, at, _ETAG):
                 at += len(_ETAG)
                 stop = _find_less(text, at)
                 if etag_end >= 0 or stop < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 etag_end = _copy_etag(text, at, stop, etags, etag_offsets[row])
                 if etag_end < 0:
-                    return _GIVE_UP, 0
+                    return GIVE_UP, 0
                 at = _after_close(text, stop, _ETAG)
             else:
                 at = _after_other(text, at)
             if at < 0:
-                return _GIVE_UP, 0
+                return GIVE_UP, 0
         if key_end < 0 or etag_end < 0 or size < 0 or time_us == _NO_TIME:
-            return _GIVE_UP, 0
+            return GIVE_UP, 0
         key_offsets[row + 1], etag_offsets[row + 1] = key_end, etag_end
         sizes[row], times_us[row] = size, time_us
         row += 1

@@ -15,7 +15,7 @@ from lakesweep.storage.s3.xml import local_name, parsed_xml
 from lakesweep.storage.values import LISTING_SCHEMA, listing_batch
 
 if TYPE_CHECKING:
-    from lakesweep.storage.s3.page_scan import ScannedRows
+    from lakesweep.storage.s3.page_rows import ScannedRows
 
 _FIRST_ROW = b"<Contents>"
 _ENCODED = b"<EncodingType>url</EncodingType>"
@@ -48,7 +48,7 @@ def read_page(content: bytes, base: str) -> Page:
     if start < 0:
         return read_page_as_xml(content, base)
     # Imported here: a small repository never waits for the compiler.
-    from lakesweep.storage.s3.page_scan import scan_rows
+    from lakesweep.storage.s3.page_rows import scan_rows
 
     rows = scan_rows(content, start, base.encode(), is_encoded=_ENCODED in content)
     if rows is None or content.find(_FIRST_ROW, rows.end) >= 0:

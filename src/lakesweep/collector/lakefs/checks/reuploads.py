@@ -10,31 +10,26 @@ from __future__ import annotations
 
 import logging
 import math
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
-from threading import Lock
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lakesweep.catalogs.lakefs.client import EntriesPage, EntryAsked, PageAsked
-from lakesweep.catalogs.lakefs.ranges import ranges_of_commits
-from lakesweep.catalogs.lakefs.wire import ObjectStatsWire
+from lakesweep.catalogs.lakefs.ranges import range_ids_of_commits
 from lakesweep.collector.judge.meeting import seconds_of_reading
 from lakesweep.collector.judge.suspects import Sizes, Suspects
 from lakesweep.collector.lakefs.between_runs.saved import load_range_index
 from lakesweep.collector.lakefs.checks.content_sums import Contents, reading_seconds, sum_contents
+from lakesweep.collector.lakefs.checks.reupload_answers import LookUps, Span
 from lakesweep.collector.lakefs.checks.reupload_lookups import (
     COSTS_SCHEMA,
     FAR,
     GARBAGE,
     MOST_REQUESTS,
     NEAR,
-    PAGE,
     READ,
     SPANS_SCHEMA,
     UNDECIDED,
@@ -53,30 +48,17 @@ from lakesweep.collector.outcomes import OUTCOMES_SCHEMA, Outcomes
 from lakesweep.collector.parts import Part, tally_of
 from lakesweep.collector.resources import Resources
 from lakesweep.domain.commits import BranchId, MetaRangeId, RangeId
-from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, chunked, tasks_for
-from lakesweep.errors import CatalogNotFoundError, UnsafeToSweepError
+from lakesweep.engine.tasks import SECONDS_PER_FILE, Scatter, Work, tasks_for
+from lakesweep.errors import UnsafeToSweepError
+from lakesweep.formats.commit_columns import Ids
 
 logger = logging.getLogger(__name__)
 
-_IN_FLIGHT = 16
-_SHORTEST_PAGE = 10
-_MOST_ADDRESSES = 1_000_000
 _MOST_SIZES_NAMED = 5
 # Entries that are read to see that e_tags are sums: in all, but so many of each range.
 _MOST_TRIED, _LEAST_TRIED = 500, 2
 _SECONDS_PER_SPLIT_ROW = 1e-5
 _Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """Paths of one branch from `first` to `last`, how many committed entries lie there, and the sizes in question."""
-
-    branch: BranchId
-    first: str
-    last: str
-    entries: int
-    sizes: Sizes
 
 
 @dataclass(slots=True)
@@ -86,7 +68,7 @@ class SearchedRanges:
     contents: Contents = field(default_factory=Contents)
     gap: int = NEAR
     spans: dict[RangeId, list[_Row]] = field(default_factory=dict)
-    of_metaranges: dict[MetaRangeId, list[RangeId]] = field(default_factory=dict)
+    of_metaranges: dict[MetaRangeId, Ids] = field(default_factory=dict)
 
 
 def find_reuploads(
@@ -133,7 +115,7 @@ def find_reuploads(
     spans, unaskable = looked_for
     if len(unaskable):
         given_up["paths of their sizes are not text, and can't be asked for"] = unaskable
-    look_ups = _LookUps(repository, suspects)
+    look_ups = LookUps(repository, suspects)
     look_ups.look_at_all(spans)
     given_up |= look_ups.given_up
     for reason, of_sizes in given_up.items():
@@ -153,150 +135,8 @@ def _named(sizes: Sizes) -> str:
     return f"{named} bytes" + (f" and {more} more sizes" if more > 0 else "")
 
 
-class _LookUps:
-    """Suspects that branches read, found by many threads, and the sizes of spans that could not be read in full."""
-
-    def __init__(self, repository: LakeFSRepository, suspects: Suspects) -> None:
-        self._repository = repository
-        self._suspects = suspects
-        self.found: set[str] = set()
-        self.requests = 0
-        self.given_up: dict[str, Sizes] = {}
-        self._lock = Lock()
-        self._is_over = False
-
-    def look_at_all(self, spans: Sequence[_Span]) -> None:
-        """Look at every span: by one request of each from this thread, and in others where that does not tell all of it."""
-        questions = [_first_question(span) for span in spans]
-        answers = self._repository.client.look_at(self._repository.name, questions, _IN_FLIGHT)
-        with ThreadPoolExecutor(_IN_FLIGHT) as pool:
-            unsettled = [
-                pool.submit(self.look, span)
-                for span, answer in zip(spans, answers, strict=True)
-                if not self._is_settled(span, answer)
-            ]
-            for look in unsettled:
-                look.result()
-
-    def look(self, span: _Span) -> None:
-        """Ask for a span of one path, and list a longer one."""
-        try:
-            for entries in self._entries(span):
-                if self._is_over:
-                    self._give_up(span, "looking them up takes too many requests")
-                    return
-                self._note(entries)
-        except _UntrueListingError as error:
-            self._give_up(span, str(error))
-        except BaseException:
-            self._is_over = True
-            raise
-
-    def _is_settled(self, span: _Span, answer: EntriesPage | CatalogNotFoundError) -> bool:
-        """Whether the first answer has a span whole and in order, from its first path on; it is noted then."""
-        if self._is_over or isinstance(answer, CatalogNotFoundError) or not answer.entries:
-            return False
-        first, last = answer.entries[0].path, answer.entries[-1].path
-        if first != span.first or (answer.next_offset and last <= span.last):
-            return False
-        try:
-            self._note(list(_up_to(span, span.first, answer.entries)))
-        except _UntrueListingError:
-            return False
-        return True
-
-    def _note(self, entries: Sequence[ObjectStatsWire]) -> None:
-        """Count a request, and find the suspects among what it told."""
-        addresses = (entry.physical_address for entry in entries)
-        readings = map(self._repository.addresses.readings, addresses)
-        found = self._suspects.among([a for read in readings for a in read])
-        with self._lock:
-            self.requests += 1
-            self.found.update(found)
-            if len(self.found) > _MOST_ADDRESSES or self.requests > MOST_REQUESTS:
-                self._is_over = True
-
-    def _give_up(self, span: _Span, reason: str) -> None:
-        with self._lock:
-            self.given_up[reason] = self.given_up.get(reason, Sizes()) | span.sizes
-
-    def _entries(self, span: _Span) -> Iterator[list[ObjectStatsWire]]:
-        client, name = self._repository.client, self._repository.name
-        if self._is_over:
-            yield []
-            return
-        after = text_before(span.first)
-        is_first_seen = span.last == span.first or after is None
-        if is_first_seen:
-            yield self._at(span.branch, span.first)
-            if span.last == span.first:
-                return
-        after = span.first if after is None else after
-        listed = client.list_objects(name, span.branch, after=after, page=_page_for(span))
-        try:
-            for entries in chunked(_up_to(span, after, listed), PAGE):
-                is_first_seen |= any(entry.path == span.first for entry in entries)
-                yield entries
-        except CatalogNotFoundError:
-            # A branch that went away took with it what it alone read. Any other reason is an error.
-            if span.branch in {head.id for head in client.branches(name)}:
-                raise
-            return
-        # Mostly one that was deleted on the branch and not committed. A listing that leaves out what is there says nothing.
-        if not is_first_seen and self._at(span.branch, span.first):
-            raise _UntrueListingError(f"the listing of {span.branch} leaves out {span.first!r}")
-
-    def _at(self, branch: BranchId, path: str) -> list[ObjectStatsWire]:
-        """The entry at a path of a branch, where there is one."""
-        entry = self._repository.client.stat_object(self._repository.name, branch, path)
-        return [entry] if entry is not None else []
-
-
-def _first_question(span: _Span) -> EntryAsked | PageAsked:
-    """What tells of a whole span, as a rule."""
-    after = None if span.last == span.first else text_before(span.first)
-    if after is None:
-        return EntryAsked(span.branch, span.first)
-    return PageAsked(span.branch, after, _page_for(span))
-
-
-def _page_for(span: _Span) -> int:
-    """How many entries to ask for: a server takes as long as its answer has entries, and some may be staged in between."""
-    return min(PAGE, max(_SHORTEST_PAGE, 2 * span.entries))
-
-
 class _UntrueSumsError(Exception):
     """An e_tag that looks like the MD5 of its entry's bytes and is not."""
-
-
-class _UntrueListingError(Exception):
-    """A listing whose paths do not ascend, so that its end can't be told, or that leaves out a path that can be looked up."""
-
-
-def text_before(path: str) -> str | None:
-    """A text that sorts before a path, as servers sort, and after what is likely to stand before it; None where none is known.
-
-    A listing begins after a path, so the listing after this one has the path itself.
-    """
-    last = ord(path[-1]) - 1 if path else 0
-    is_text = last >= ord(" ") and not 0xD800 <= last <= 0xDFFF
-    return f"{path[:-1]}{chr(last)}{chr(sys.maxunicode)}" if is_text else None
-
-
-def _up_to(
-    span: _Span, before: str, listed: Iterable[ObjectStatsWire]
-) -> Iterator[ObjectStatsWire]:
-    """Entries up to the last path, listed after `before`. Only an ordered listing tells by one path that all before it were seen."""
-    for entry in listed:
-        # The server writes bytes that are not text as U+FFFD, which sorts, and goes on, elsewhere.
-        if entry.path < before or "\ufffd" in entry.path:
-            raise _UntrueListingError(
-                f"the listing of {span.branch} is out of order at {entry.path!r}"
-            )
-        if entry.path > span.last:
-            return
-        yield entry
-        before = entry.path
 
 
 def undecided_notes(undecided: Sequence[Part], reasons: Sequence[str]) -> tuple[str, ...]:
@@ -337,14 +177,14 @@ class _RangeSearch:
             if metarange:  # a repository's first commit has none
                 heads.setdefault(metarange, []).append(head.id)
         unread = [metarange for metarange in heads if metarange not in searched.of_metaranges]
-        for metarange, ranges in ranges_of_commits(resources.store, unread):
-            searched.of_metaranges[metarange] = [info.id for info in ranges]
+        searched.of_metaranges.update(range_ids_of_commits(resources.store, unread))
         self._branches: dict[RangeId, list[BranchId]] = {}
         for metarange, names in heads.items():
-            for range_id in searched.of_metaranges.get(metarange, ()):
-                self._branches.setdefault(range_id, []).extend(names)
+            if metarange in searched.of_metaranges:
+                for range_id in searched.of_metaranges[metarange].astype(str).tolist():
+                    self._branches.setdefault(RangeId(range_id), []).extend(names)
 
-    def affordable_spans(self, contents: Contents) -> tuple[list[_Span], Sizes] | None:
+    def affordable_spans(self, contents: Contents) -> tuple[list[Span], Sizes] | None:
         """Where entries of these contents lie on which branch; None where looking there takes too many requests.
 
         With the spans come sizes that some path of no text stands for, which no request can carry.
@@ -408,8 +248,8 @@ class _RangeSearch:
 
     def _on_branches(
         self, sizes: Sizes, spans: dict[RangeId, list[_Row]]
-    ) -> tuple[list[_Span], Sizes]:
-        found: list[_Span] = []
+    ) -> tuple[list[Span], Sizes]:
+        found: list[Span] = []
         unaskable = Sizes()
         for range_id, rows in spans.items():
             for row in rows:
@@ -420,7 +260,7 @@ class _RangeSearch:
                     unaskable |= of_span
                     continue
                 place = row["first"], row["last"], row["entries"], of_span
-                found += [_Span(branch, *place) for branch in self._branches[range_id]]
+                found += [Span(branch, *place) for branch in self._branches[range_id]]
         return found, unaskable
 
     def _seconds(

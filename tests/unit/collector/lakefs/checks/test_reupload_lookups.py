@@ -14,6 +14,7 @@ from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.judge.suspects import Sizes
 from lakesweep.collector.lakefs.between_runs.range_cache import sizes_beside
 from lakesweep.collector.lakefs.checks.content_sums import Contents
+from lakesweep.collector.lakefs.checks.reupload_answers import text_before
 from lakesweep.collector.lakefs.checks.reupload_lookups import (
     FAR,
     NEAR,
@@ -23,7 +24,6 @@ from lakesweep.collector.lakefs.checks.reupload_lookups import (
     find_spans,
     with_sizes,
 )
-from lakesweep.collector.lakefs.checks.reuploads import text_before
 from lakesweep.collector.lakefs.paths import RANGE_CACHE
 from lakesweep.collector.lakefs.references import RangeReference, read_references
 from lakesweep.collector.target import Target
