@@ -162,6 +162,7 @@ def test_a_broken_answer_is_none_and_harms_no_other(
     assert found == {path: path.encode() * 3000 for path in paths if path != "/bad"}
 
 
+@pytest.mark.timeout(20)
 def test_a_server_that_says_nothing_is_given_up(serve: Callable[..., ScriptedServer]) -> None:
     """After the time that one request may take without a byte."""
     server = serve(lambda path: b"")

@@ -29,8 +29,8 @@ from lakesweep.errors import LakesweepError
 from lakesweep.formats.hashing import hash_addresses
 
 # A meeting holds both sides of its partition in memory (feasibility.md, section 7).
-_CANDIDATES_PER_PARTITION = 500_000
-_REFERENCES_PER_PARTITION = 2_000_000
+_CANDIDATES_PER_PARTITION = 1_000_000
+_REFERENCES_PER_PARTITION = 4_000_000
 # What each costs on one core, and a reference whose hash an earlier run has kept in a pack of many ranges.
 SECONDS_PER_CANDIDATE = SECONDS_PER_REFERENCE = 2e-6
 SECONDS_PER_KEPT_REFERENCE = 4e-7
