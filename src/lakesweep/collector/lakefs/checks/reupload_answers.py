@@ -17,7 +17,7 @@ from lakesweep.domain.commits import BranchId
 from lakesweep.engine.tasks import chunked
 from lakesweep.errors import CatalogNotFoundError
 
-_IN_FLIGHT = 16
+_IN_FLIGHT = 32
 _SHORTEST_PAGE = 10
 _MOST_ADDRESSES = 1_000_000
 
