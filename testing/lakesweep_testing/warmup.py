@@ -14,7 +14,7 @@ from lakesweep.formats.hashing import hash_addresses
 from lakesweep.formats.range_writer import write_ranges
 from lakesweep.formats.ranges import open_range, read_range_addresses, read_range_hashes
 from lakesweep.formats.values import join_value
-from lakesweep.storage.s3.page_scan import scan_rows
+from lakesweep.storage.s3.page_rows import scan_rows
 
 __all__ = ["warm_up", "warm_up_iceberg"]
 
