@@ -75,7 +75,9 @@ class Scanner:
         def ask(place: int, token: str | None) -> None:
             one = seen[place]
             tokens[place] = token
-            request = requests.request(one.asked.prefix, one.start_after, token)
+            # A token alone says where to go on: what servers make of both is their own affair.
+            start_after = one.start_after if token is None else None
+            request = requests.request(one.asked.prefix, start_after, token)
             if request is None:
                 repeated[pool.submit(self._next_batch, one)] = place
             else:

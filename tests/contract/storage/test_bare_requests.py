@@ -202,6 +202,22 @@ def test_listings_of_many_folders_have_each_key_once(
     assert 10 <= len(limited) < 1_250
 
 
+def test_a_token_alone_says_where_a_listing_goes_on(
+    store: ObjectStore, server: LoopbackS3, folders: list[KeyRange]
+) -> None:
+    """A server may make of both what it likes."""
+    asked: list[dict[str, str]] = []
+
+    def note(request: Request) -> None:
+        asked.append(request.query)
+
+    server.intercept = note
+    assert listed(store, [KeyRange("f0/", start_after="f0/00100"), KeyRange("f1/")])
+    assert any("start-after" in query for query in asked)
+    assert sum("continuation-token" in query for query in asked) >= 2
+    assert not any({"start-after", "continuation-token"} <= query.keys() for query in asked)
+
+
 @pytest.mark.parametrize("status", [500, 503])
 def test_listings_go_on_after_trouble(
     store: ObjectStore, server: LoopbackS3, folders: list[KeyRange], status: int
