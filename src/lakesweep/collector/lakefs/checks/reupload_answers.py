@@ -34,7 +34,7 @@ class Span:
 
 
 class LookUps:
-    """Suspects that branches read, found by many threads, and the sizes of spans that could not be read in full."""
+    """Suspects that branches read, found by many requests, and the sizes of spans that could not be read in full."""
 
     def __init__(self, repository: LakeFSRepository, suspects: Suspects) -> None:
         self._repository = repository

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lakesweep.collector.judge.references import LIVE
 from lakesweep.collector.judge.suspects import Sizes
 from lakesweep.collector.lakefs.between_runs.range_cache import sizes_beside
+from lakesweep.collector.lakefs.checks import reupload_lookups
 from lakesweep.collector.lakefs.checks.content_sums import Contents
 from lakesweep.collector.lakefs.checks.reupload_answers import text_before
 from lakesweep.collector.lakefs.checks.reupload_lookups import (
@@ -44,12 +45,14 @@ def _range(*entries: tuple[bytes, int], address: str = "data/a/b") -> tuple[Targ
     return target, _add_range(target, *entries, address=address)
 
 
-def _add_range(target: Target, *entries: tuple[bytes, int], address: str = "data/a/b") -> RangeId:
+def _add_range(
+    target: Target, *entries: tuple[bytes, int], address: str = "data/a/b", e_tag: str = "e"
+) -> RangeId:
     kind = AddressType.FULL if "://" in address else AddressType.RELATIVE
     [written] = write_ranges(
         (
             path,
-            join_value(b"i" * 32, Entry(address, None, size, "e", address_type=kind).encode()),
+            join_value(b"i" * 32, Entry(address, None, size, e_tag, address_type=kind).encode()),
         )
         for path, size in entries
     )
@@ -91,6 +94,22 @@ def test_an_entry_whose_client_told_no_size_stands_for_every_size() -> None:
     assert np.frombuffer(row["sizes"], np.int64).tolist() == [0, 7]
     pack = _read_by_a_mark(target, **{range_id: 3})
     assert _searched(target, RangeToSearch(range_id, 3, pack)) == {range_id}
+
+
+@pytest.mark.parametrize("most", [0, reupload_lookups.MOST_REQUESTS])
+def test_untrue_sums_are_told_before_too_many_requests(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """What was ruled out by sums that are not true may be meant: that is said, whether or not the rest is too much."""
+    monkeypatch.setattr(reupload_lookups, "MOST_REQUESTS", most)
+    target = Target(Location.parse(f"mem://reuploads-work/{next(_NUMBERS)}"), StorageOptions())
+    range_id = _add_range(target, (b"a", 0), (b"b", 7), e_tag="0" * 32)
+    target.open().write("data/a/b", b"other bytes")
+    summed = Contents(Sizes(np.array([0, 7])), Sizes(np.array([7])))
+    batches = find_spans(target, summed, NEAR, 1, iter([RangeToSearch(range_id, 2)]))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [row["has_untrue_sums"] for row in rows if not row["are_too_many"]][-1]
+    assert not any(row["are_too_many"] for row in rows)
 
 
 def test_requests_are_counted_for_every_branch_that_reads_a_range() -> None:
